@@ -1,0 +1,38 @@
+"""Fixtures and options that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run tests marked slow too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    skip = pytest.mark.skip(reason="slow; run with --slow")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    """The folder of the checkout."""
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared traces and cases; the test is skipped where there is none."""
+    path = Path(os.environ.get("TRACEGRADE_SHARED", REPO.parent / "shared"))
+    if not (path / "traces").is_dir():
+        pytest.skip("no folder of shared traces: set TRACEGRADE_SHARED")
+    return path
