@@ -13,6 +13,8 @@ A message says what happened, where (file:line, or trace and span id), what was 
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 EXIT_PASS = 0
@@ -77,3 +79,13 @@ class NothingToGrade(TracegradeError):
     """Nothing could be concluded: never green."""
 
     exit_code = EXIT_NOTHING
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the closest known one, or nothing where none is close.
+
+    >>> did_you_mean("isue_refund", ["issue_refund", "get_order"])
+    ' Did you mean `issue_refund`?'
+    """
+    matches = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean `{matches[0]}`?" if matches else ""
