@@ -7,6 +7,7 @@ trajectories and results are in `tracegrade.report.build`, the roll-up in `trace
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -68,11 +69,13 @@ class Warned(Record):
     context: dict[str, JSON] = {}
 
 
-class InvariantReport(Record):
-    """What one rule says of one trajectory.
+@dataclass(frozen=True, slots=True)
+class InvariantReport:
+    """What one rule says of one trajectory: a dataclass, since there is one for every rule and trajectory.
 
     `gates` is False where the verdict is a measurement only (`progress` without `at_least`): it is shown and never
-    changes an exit code. `waived` is the reason of the waiver that covers the result.
+    changes an exit code. `waived` is the reason of the waiver that covers the result. `missing` holds short codes of
+    the evidence that an unknown verdict lacks.
     """
 
     id: str
@@ -84,8 +87,21 @@ class InvariantReport(Record):
     tags: tuple[str, ...] = ()
     scope: Literal["all", "seen"] = "all"
     n_seen: int | None = None
+    missing: tuple[str, ...] = ()
     gates: bool = True
     waived: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The calls of one tool. `unknown` are calls whose status the spans do not show."""
+
+    name: str
+    calls: int = 0
+    errors: int = 0
+    unfinished: int = 0
+    not_executed: int = 0
+    unknown: int = 0
 
 
 class DifferenceReport(Record):
@@ -135,7 +151,7 @@ class OutcomeReport(Record):
 
 
 class TrajectoryReport(Record):
-    """One trajectory with its verdicts. `steps` counts its steps by kind, `tools` its calls by tool."""
+    """One trajectory with its verdicts. `steps` counts its steps by kind, `models` its model calls by model."""
 
     trajectory_id: str
     trace_ids: tuple[str, ...]
@@ -155,10 +171,10 @@ class TrajectoryReport(Record):
     joined_by: str = "trace"
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
+    models: dict[str, int] = {}
     dialects: tuple[str, ...] = ()
     steps: dict[str, int] = {}
-    tools: dict[str, int] = {}
+    tools: tuple[ToolUse, ...] = ()
     start_ns: int | None = None
     duration_ns: int | None = None
 
@@ -302,17 +318,6 @@ class Coverage(Record):
     undecided: tuple[Undecided, ...] = ()
 
 
-class ToolUse(Record):
-    """The calls of one tool. `unknown` are calls whose status the spans do not show."""
-
-    name: str
-    calls: int = 0
-    errors: int = 0
-    unfinished: int = 0
-    not_executed: int = 0
-    unknown: int = 0
-
-
 class NameCount(Record):
     """A name and how often it stands in the data."""
 
@@ -330,7 +335,11 @@ class GapCount(Record):
 
 
 class Overview(Record):
-    """What is in the files, for who looks at them for the first time."""
+    """What is in the files, for who looks at them for the first time.
+
+    Agents and services are counted by trajectory, models by call; `first_ns` and `last_ns` are the earliest and latest
+    start of a trajectory.
+    """
 
     agents: tuple[NameCount, ...] = ()
     services: tuple[NameCount, ...] = ()
@@ -340,8 +349,8 @@ class Overview(Record):
     usage: Usage = Usage()
     gaps: tuple[GapCount, ...] = ()
     complete: int = 0
-    set_up_traces: int = 0
-    not_genai_traces: int = 0
+    set_up_traces: int = Field(default=0, description="traces that only prepare agents: listed, not graded")
+    other_traces: int = Field(default=0, description="traces without any GenAI span")
     first_ns: int | None = None
     last_ns: int | None = None
 
@@ -372,7 +381,8 @@ class StepReport(Record):
     """One step as `show` gives it (DESIGN §4).
 
     `after` lists the `seq` of the steps right before this one in the certain order (relation `executed`, transitive
-    reduction). Steps with the same `parallel` number overlap, or are not known to be ordered, with one another.
+    reduction). Steps with the same `parallel` number form a group in which each overlaps another (`concurrent`), or
+    is not known to come before or after it (`unknown`): `parallel_order` says which.
     """
 
     kind: StepKind
@@ -407,6 +417,7 @@ class StepReport(Record):
     sources: dict[str, str] = {}
     after: tuple[int, ...] = ()
     parallel: int | None = None
+    parallel_order: Literal["concurrent", "unknown"] | None = None
 
 
 class ShownTrajectory(Record):

@@ -1,0 +1,47 @@
+"""A report as JSON: keys sorted, the same bytes for the same report, integers exact at any size."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, is_dataclass
+
+import orjson
+from pydantic import BaseModel
+
+from tracegrade.model.values import JSON
+
+
+def render(report: BaseModel) -> str:
+    """The report as JSON text, equal to what `report.model_dump()` holds; NaN and infinities are null.
+
+    The records are written as they are, without a copy as dictionaries: a report may hold a million of them.
+    """
+    try:
+        return orjson.dumps(report, default=_record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2).decode() + "\n"
+    except TypeError:
+        return json.dumps(_plain(report), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
+
+
+def _record(value: object) -> JSON:
+    if isinstance(value, BaseModel):
+        record = {**value.__dict__, **(value.model_extra or {})}
+        if "schema_" in record:
+            record["schema"] = record.pop("schema_")
+        return record
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+def _plain(value: object) -> JSON:
+    """The same for what orjson refuses: integers beyond 64 bits, lone surrogates, very deep nesting."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, BaseModel):
+        return _plain(_record(value))
+    return value
