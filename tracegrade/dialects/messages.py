@@ -1,0 +1,378 @@
+"""Messages in one form, from every JSON shape that instrumentations and model APIs write them in.
+
+In: a parsed JSON value (a list of messages, an API request or response, serialised LangChain objects, …). Out: messages
+of a role and parts. Shapes are told apart by their structure, so one reader serves all dialects, and a shape that no
+dialect knows yet still reads. Sources: OTel GenAI message schemas (semantic conventions 1.37 and later), OpenAI Chat
+Completions and Responses, Anthropic Messages, Bedrock Converse, Gemini contents, Vercel AI SDK model messages,
+LangChain `dumpd` and `messages_to_dict` (DIALECTS §1, §3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from tracegrade.dialects.content import Content, arguments_content, loads, result_content
+from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
+
+
+class TextPart(NamedTuple):
+    """What was said; None where it was not captured."""
+
+    text: str | None
+
+
+class CallPart(NamedTuple):
+    """A tool call that a model asked for."""
+
+    id: str | None
+    name: str
+    arguments: Content
+    provider_executed: bool = False
+
+
+class ResultPart(NamedTuple):
+    """What a tool call came back with. `is_error` is True where the message marks a failure."""
+
+    id: str | None
+    name: str | None
+    content: Content
+    is_error: bool = False
+
+
+Part: TypeAlias = TextPart | CallPart | ResultPart
+
+
+class Message(NamedTuple):
+    """One message: `role` is system, user, assistant or tool."""
+
+    role: str
+    parts: tuple[Part, ...]
+
+
+ROLES = {
+    "human": "user",
+    "humanmessage": "user",
+    "humanmessagechunk": "user",
+    "ai": "assistant",
+    "aimessage": "assistant",
+    "aimessagechunk": "assistant",
+    "model": "assistant",
+    "chatmodel": "assistant",
+    "systemmessage": "system",
+    "developer": "system",
+    "toolmessage": "tool",
+    "function": "tool",
+    "functionmessage": "tool",
+    "tool-call": "assistant",
+    "tool-response": "tool",
+}
+
+
+def role_of(name: Any, default: str) -> str:
+    """The one spelling of a role."""
+    if not isinstance(name, str):
+        return default
+    text = name.rpartition(".")[2].lower()
+    return ROLES.get(text, text) if text else default
+
+
+def parse_messages(value: JSON, default_role: str = "user") -> list[Message] | None:
+    """Messages from any known shape; None where the value holds none (not recorded, redacted, or cut)."""
+    if isinstance(value, str):
+        if value in REDACTED_TEXTS:
+            return None
+        if value.lstrip()[:1] in ("{", "[", '"'):
+            try:
+                value = loads(value)
+            except (ValueError, RecursionError):
+                return None
+            if isinstance(value, str):
+                return parse_messages(value, default_role)
+        else:
+            return [Message(default_role, (TextPart(value),))] if value else None
+    try:
+        found = list(_messages(value, default_role))
+    except RecursionError:
+        return None
+    return found if found or value == [] else None
+
+
+_CONTAINERS = ("messages", "contents", "input", "prompt", "choices", "generations", "output", "response", "content")
+
+
+def _messages(value: JSON, default_role: str) -> Iterator[Message]:
+    if isinstance(value, list):
+        if value and all(isinstance(v, dict) and _is_part(v) for v in value):
+            yield from _one({"role": default_role, "content": value}, default_role)
+            return
+        for item in value:
+            if isinstance(item, str):
+                yield Message(default_role, (TextPart(item),))
+            else:
+                yield from _messages(item, default_role)
+    elif isinstance(value, dict):
+        if _is_message(value):
+            yield from _one(value, default_role)
+            return
+        if "message" in value and isinstance(value["message"], (dict, list)):
+            yield from _messages(value["message"], "assistant" if "finish_reason" in value else default_role)
+            return
+        config = value.get("config")
+        system = value.get("system") or value.get("instructions")
+        if not system and isinstance(config, dict):
+            system = config.get("system_instruction")
+        if isinstance(system, (str, list)) and system and any(k in value for k in _CONTAINERS):
+            yield from _messages(system if isinstance(system, list) else [system], "system")
+        for key in _CONTAINERS:
+            inner = value.get(key)
+            if isinstance(inner, (list, dict)) and inner:
+                role = "assistant" if key in ("choices", "generations", "output", "response") else default_role
+                yield from _messages(inner, role)
+                return
+            if isinstance(inner, str) and inner and key in ("input", "prompt", "output", "content"):
+                yield Message("assistant" if key == "output" else default_role, (TextPart(inner),))
+                return
+        if isinstance(value.get("update"), (dict, list)):
+            yield from _messages(value["update"], default_role)
+
+
+_PART_KEYS = ("toolUse", "toolResult", "functionCall", "function_call", "functionResponse", "function_response")
+_ITEM_TYPES = ("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
+
+
+def _is_message(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return (
+        "role" in value
+        or ("kwargs" in value and "lc" in value)
+        or "event.name" in value
+        or kind in _ITEM_TYPES
+        or (
+            kind in ("human", "ai", "system", "tool", "function", "AIMessageChunk")
+            and ("data" in value or "content" in value)
+        )
+        or (kind == "message" and "content" in value)
+        or "tool_calls" in value
+    )
+
+
+def _is_part(value: dict[str, Any]) -> bool:
+    if "role" in value or value.get("type") in _ITEM_TYPES or "lc" in value:
+        return False
+    return (
+        any(key in value for key in _PART_KEYS)
+        or set(value) == {"text"}
+        or (
+            value.get("type")
+            in (
+                "text",
+                "tool_use",
+                "tool_result",
+                "tool-call",
+                "tool-result",
+                "tool_call",
+                "tool_call_response",
+                "output_text",
+                "input_text",
+            )
+            and "data" not in value
+        )
+    )
+
+
+def _one(value: dict[str, Any], default_role: str) -> Iterator[Message]:
+    kind = value.get("type")
+    event = value.get("event.name")
+    if isinstance(event, str):
+        yield from _event(event, value)
+    elif "lc" in value and isinstance(value.get("kwargs"), dict):
+        ids = value.get("id")
+        name = ids[-1] if isinstance(ids, list) and ids else value["kwargs"].get("type")
+        yield _chat({**value["kwargs"], "role": role_of(name, default_role)}, default_role)
+    elif isinstance(value.get("data"), dict) and kind in (
+        "human",
+        "ai",
+        "system",
+        "tool",
+        "function",
+        "AIMessageChunk",
+    ):
+        yield _chat({**value["data"], "role": role_of(kind, default_role)}, default_role)
+    elif kind in ("function_call", "custom_tool_call"):
+        arguments = value.get("arguments", value.get("input", MISSING))
+        call = CallPart(
+            _id(value.get("call_id") or value.get("id")), str(value.get("name") or ""), arguments_content(arguments)
+        )
+        yield Message("assistant", (call,))
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        content = result_content(value.get("output", MISSING))
+        yield Message("tool", (ResultPart(_id(value.get("call_id")), None, content, value.get("status") == "error"),))
+    elif isinstance(value.get("message"), dict) and "content" not in value and "parts" not in value:
+        yield from _messages(
+            {**value["message"], "role": value["message"].get("role", value.get("role"))}, default_role
+        )
+    else:
+        if "role" not in value:
+            value = {**value, "role": role_of(kind, "assistant" if "tool_calls" in value else default_role)}
+        yield _chat(value, default_role)
+
+
+def _event(event: str, value: dict[str, Any]) -> Iterator[Message]:
+    """One legacy message event (semantic conventions 1.28 to 1.36) written as a JSON object."""
+    body = value.get("message") if event == "gen_ai.choice" else value
+    if not isinstance(body, dict):
+        body = {"content": body} if body is not None else {}
+    role = {"gen_ai.choice": "assistant"}.get(event, event.removeprefix("gen_ai.").removesuffix(".message"))
+    inner = {k: v for k, v in body.items() if k != "event.name"}
+    yield _chat({**inner, "role": role if role in ("system", "user", "assistant", "tool") else body.get("role")}, role)
+
+
+def _chat(value: dict[str, Any], default_role: str) -> Message:
+    role = role_of(value.get("role"), default_role)
+    parts: list[Part] = []
+    content = value.get("content", value.get("parts", MISSING))
+    if isinstance(content, dict) and isinstance(content.get("parts"), list):
+        content = content["parts"]
+    tool_id = value.get("tool_call_id") or value.get("tool_use_id") or value.get("toolCallId")
+    calls = value.get("tool_calls") or value.get("toolCalls")
+    blocks = value.get("parts") if isinstance(value.get("parts"), list) else content
+    has_results = isinstance(blocks, list) and any(isinstance(b, dict) and _is_result(b) for b in blocks)
+    if role == "tool" and not has_results and not _all_calls(blocks):
+        if tool_id is None and "content" not in value and "parts" in value:
+            content = value["parts"]
+        failed = value.get("status") == "error" or value.get("is_error") is True
+        parts.append(
+            ResultPart(_id(tool_id or value.get("id")), value.get("name"), result_content(_plain(content)), failed)
+        )
+        return Message(role, tuple(parts))
+    texts: list[str] = []
+    if isinstance(blocks, list):
+        for block in blocks:
+            _block(block, parts, texts)
+    elif isinstance(content, str):
+        if content:
+            texts.append(content)
+    elif content is MISSING and not calls and "function_call" not in value:
+        parts.append(TextPart(None))
+    if calls is None and isinstance(value.get("additional_kwargs"), dict):
+        calls = value["additional_kwargs"].get("tool_calls")
+    for call in calls if isinstance(calls, list) else []:
+        if isinstance(call, dict):
+            parts.append(_call(call))
+    legacy = value.get("function_call")
+    if isinstance(legacy, dict) and legacy.get("name"):
+        parts.append(CallPart(None, str(legacy["name"]), arguments_content(legacy.get("arguments", MISSING))))
+    if texts:
+        text = "\n".join(texts)
+        parts.insert(0, TextPart(None if text in REDACTED_TEXTS else text))
+    return Message(role, tuple(parts))
+
+
+def _plain(content: Any) -> Any:
+    """Result blocks that are one text stand for that text."""
+    if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
+        block = content[0]
+        if block.get("type") == "text" and isinstance(block.get("text", block.get("content")), str):
+            return block.get("text", block.get("content"))
+    return content
+
+
+def _all_calls(blocks: Any) -> bool:
+    return (
+        isinstance(blocks, list)
+        and bool(blocks)
+        and all(isinstance(b, dict) and b.get("type") == "tool_call" for b in blocks)
+    )
+
+
+def _is_result(block: dict[str, Any]) -> bool:
+    return block.get("type") in (
+        "tool_call_response",
+        "tool_result",
+        "tool-result",
+        "server_tool_call_response",
+        "function_call_output",
+    ) or any(k in block for k in ("toolResult", "functionResponse", "function_response"))
+
+
+def _call(call: dict[str, Any]) -> CallPart:
+    inner = call.get("function")
+    function: dict[str, Any] = inner if isinstance(inner, dict) else call
+    arguments: Any = MISSING
+    for key in ("arguments", "args", "input"):
+        if key in function:
+            arguments = function[key]
+            break
+    name = function.get("name") or call.get("toolName") or ""
+    return CallPart(
+        _id(call.get("id") or call.get("toolCallId") or call.get("call_id")), str(name), arguments_content(arguments)
+    )
+
+
+def _block(block: Any, parts: list[Part], texts: list[str]) -> None:
+    if isinstance(block, str):
+        texts.append(block)
+        return
+    if not isinstance(block, dict):
+        return
+    kind = block.get("type")
+    if kind in ("text", "output_text", "input_text") or (kind is None and isinstance(block.get("text"), str)):
+        text = block.get("text", block.get("content"))
+        if isinstance(text, dict):
+            text = text.get("value")
+        if isinstance(text, str) and text:
+            texts.append(text)
+        elif text is None:
+            parts.append(TextPart(None))
+    elif kind in ("tool_call", "tool-call", "tool_use", "server_tool_call", "server_tool_use", "function_call"):
+        part = _call(block)
+        inner = block.get("server_tool_call")
+        if isinstance(inner, dict):
+            part = part._replace(arguments=arguments_content({k: v for k, v in inner.items() if k != "type"}))
+        parts.append(
+            part._replace(provider_executed=kind.startswith("server_") or block.get("providerExecuted") is True)
+        )
+    elif isinstance(block.get("toolUse"), dict):
+        use = block["toolUse"]
+        parts.append(
+            CallPart(
+                _id(use.get("toolUseId")), str(use.get("name") or ""), arguments_content(use.get("input", MISSING))
+            )
+        )
+    elif isinstance(use := block.get("function_call", block.get("functionCall")), dict):
+        parts.append(
+            CallPart(_id(use.get("id")), str(use.get("name") or ""), arguments_content(use.get("args", MISSING)))
+        )
+    elif _is_result(block):
+        parts.append(_result(block))
+
+
+def _result(block: dict[str, Any]) -> ResultPart:
+    for key in ("toolResult", "functionResponse", "function_response"):
+        if isinstance(block.get(key), dict):
+            inner = block[key]
+            content = inner.get("content", inner.get("response", MISSING))
+            call_id = inner.get("toolUseId") or inner.get("id")
+            return ResultPart(_id(call_id), inner.get("name"), result_content(content), inner.get("status") == "error")
+    content = MISSING
+    for key in ("response", "result", "content", "output", "server_tool_call_response"):
+        if key in block:
+            content = block[key]
+            break
+    failed = block.get("is_error") is True or block.get("isError") is True
+    if isinstance(content, dict) and set(content) <= {"type", "value"} and "value" in content:
+        failed = failed or str(content.get("type", "")).startswith("error")
+        content = content["value"]
+    call_id = (
+        block.get("id")
+        or block.get("tool_use_id")
+        or block.get("toolCallId")
+        or block.get("call_id")
+        or block.get("tool_call_id")
+    )
+    return ResultPart(_id(call_id), block.get("name") or block.get("toolName"), result_content(_plain(content)), failed)
+
+
+def _id(value: Any) -> str | None:
+    return str(value) if value not in (None, "") and not isinstance(value, (dict, list)) else None

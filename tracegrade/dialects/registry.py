@@ -1,0 +1,168 @@
+"""Which dialects are known, in the order in which they are asked (DIALECTS §2)."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tracegrade.dialects.base import Dialect, Role
+from tracegrade.dialects.readers import CONVERTERS, READERS
+from tracegrade.model.span import Span
+from tracegrade.model.values import MISSING
+
+Getter = Callable[[Span], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A dialect's table made ready: marks split by place, globs compiled, field keys bound to their readers."""
+
+    dialect: Dialect
+    attribute_marks: tuple[str, ...]
+    scope_marks: tuple[str, ...]
+    name_marks: re.Pattern[str] | None
+    roles: tuple[tuple[str, dict[str, Role], tuple[tuple[re.Pattern[str], Role], ...]], ...]
+    fields: dict[str, tuple[tuple[str, Getter], ...]]
+
+    def matches(self, span: Span) -> str | None:
+        """The mark by which a span is of this dialect, or None."""
+        attributes = span.attributes
+        for key in self.attribute_marks:
+            if key in attributes:
+                return f"attr:{key}"
+        if self.scope_marks and span.scope_name.startswith(self.scope_marks):
+            return f"scope:{span.scope_name}"
+        if self.name_marks is not None and self.name_marks.match(span.name):
+            return f"name:{span.name}"
+        return None
+
+    def role(self, span: Span) -> tuple[Role, str] | None:
+        """The span's role and the key that gave it, or None where the table does not say."""
+        for key, exact, globs in self.roles:
+            if key == "@name":
+                value = span.name
+            else:
+                raw = span.attributes.get(key)
+                if raw is None:
+                    continue
+                value = raw if isinstance(raw, str) else str(raw)
+            value = value.strip('"').lower()
+            role = exact.get(value)
+            if role is not None:
+                return role, key
+            for pattern, meant in globs:
+                if pattern.match(value):
+                    return meant, key
+        return None
+
+
+def _glob(pattern: str) -> str:
+    return fnmatch.translate(pattern)
+
+
+def _getter(spec: str) -> Getter:
+    if spec.startswith("@"):
+        return READERS[spec[1:]]
+    key, _, name = spec.partition("|")
+    if not name:
+        return lambda span: span.attributes.get(key, MISSING)
+    convert = CONVERTERS[name]
+
+    def get(span: Span) -> Any:
+        value = span.attributes.get(key, MISSING)
+        return MISSING if value is MISSING or value is None else convert(value, span)
+
+    return get
+
+
+def compile_dialect(dialect: Dialect) -> Compiled:
+    """Makes a table ready.
+
+    Raises:
+        KeyError: a field names a converter or reader that does not exist.
+    """
+    by_place: dict[str, list[str]] = {"attr": [], "scope": [], "name": []}
+    for mark in dialect.marks:
+        place, _, text = mark.partition(":")
+        by_place[place].append(text)
+    names = "|".join(_glob(n) for n in by_place["name"])
+    roles = []
+    for key, values in dialect.roles:
+        exact = {v.lower(): r for v, r in values.items() if not re.search(r"[*?]", v)}
+        globs = tuple((re.compile(_glob(v.lower())), r) for v, r in values.items() if re.search(r"[*?]", v))
+        roles.append((key, exact, globs))
+    fields = {f: tuple((spec, _getter(spec)) for spec in specs) for f, specs in dialect.fields.items()}
+    return Compiled(
+        dialect=dialect,
+        attribute_marks=tuple(by_place["attr"]),
+        scope_marks=tuple(by_place["scope"]),
+        name_marks=re.compile(names) if names else None,
+        roles=tuple(roles),
+        fields=fields,
+    )
+
+
+@cache
+def built_in() -> tuple[Compiled, ...]:
+    """The dialects that come with tracegrade, most specific first, the conventions themselves last."""
+    from tracegrade.dialects.tables import (
+        claude_code,
+        codex,
+        gemini_cli,
+        genai_frameworks,
+        google_adk,
+        langfuse,
+        langsmith,
+        mcp,
+        microsoft,
+        mlflow,
+        openinference,
+        openllmetry,
+        otel,
+        pydantic_ai,
+        strands,
+        vercel_ai,
+    )
+
+    return tuple(
+        compile_dialect(d)
+        for d in (
+            openinference.DIALECT,
+            mcp.DIALECT,
+            pydantic_ai.DIALECT,
+            google_adk.DIALECT,
+            strands.DIALECT,
+            microsoft.DIALECT,
+            genai_frameworks.OPENAI_AGENTS,
+            genai_frameworks.SMOLAGENTS,
+            vercel_ai.DIALECT,
+            langsmith.DIALECT,
+            langfuse.DIALECT,
+            mlflow.DIALECT,
+            openllmetry.DIALECT,
+            claude_code.DIALECT,
+            codex.DIALECT,
+            gemini_cli.DIALECT,
+            otel.DIALECT,
+        )
+    )
+
+
+class Registry:
+    """Dialects in the order in which they are asked: a user's own first.
+
+    Args:
+        extra: a user's dialects, asked before the built-in ones.
+    """
+
+    def __init__(self, extra: Sequence[Dialect] = ()) -> None:
+        self.compiled: tuple[Compiled, ...] = tuple(compile_dialect(d) for d in extra) + built_in()
+        self._fallback = self.compiled[-1]
+
+    def matched(self, span: Span) -> list[Compiled]:
+        """The dialects whose marks a span bears, in order; empty for a span that is none of ours."""
+        return [c for c in self.compiled if c.matches(span) is not None]
