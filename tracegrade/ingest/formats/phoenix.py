@@ -1,0 +1,202 @@
+"""Arize Phoenix: data frames of spans (JSON Lines, JSON records, Parquet), REST spans, and the traces of its CLI.
+
+Phoenix keeps attributes unflattened (`llm.input_messages` is a list of objects); they are flattened back to the keys of
+OpenInference (`llm.input_messages.0.message.role`).
+
+Lost in it: nanoseconds, resource, scope, the span's OpenTelemetry kind, links, trace state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tracegrade.ingest.base import DocumentFormat, Sink
+from tracegrade.ingest.formats.columns import ParquetFormat
+from tracegrade.ingest.formats.common import (
+    MICROSECOND,
+    SPAN_DIGITS,
+    TRACE_DIGITS,
+    BadItem,
+    first,
+    flatten,
+    hex_id,
+    iso_time,
+    json_text,
+    optional_id,
+    record,
+    spans_from,
+    text,
+)
+from tracegrade.model.span import STATUS_NAMES, Span, SpanEvent
+from tracegrade.model.values import JSON
+
+_PREFIX: Final = "attributes."
+_KIND: Final = "openinference.span.kind"
+_JSON_TEXT: Final = ("document.metadata", "llm.prompt_template.variables", "metadata", "tool.parameters")
+"""Attributes that OpenInference defines as JSON text; Phoenix parses them, so here they become text again."""
+
+
+def _is_row(document: JSON) -> bool:
+    return isinstance(document, dict) and {"context.span_id", "context.trace_id"} <= document.keys()
+
+
+def _is_rest_span(document: JSON) -> bool:
+    if not isinstance(document, dict) or not {"span_kind", "context", "start_time"} <= document.keys():
+        return False
+    return isinstance(document["context"], dict)
+
+
+def _is_span(document: JSON) -> bool:
+    return _is_row(document) or _is_rest_span(document)
+
+
+def _is_trace(document: JSON) -> bool:
+    if not isinstance(document, dict) or not isinstance(document.get("spans"), list):
+        return False
+    return any(_is_rest_span(s) for s in document["spans"])
+
+
+def _matches(document: JSON) -> bool:
+    if isinstance(document, dict) and isinstance(document.get("data"), list):
+        return any(_is_span(d) or _is_trace(d) for d in document["data"])
+    if isinstance(document, list):
+        return any(_is_span(d) or _is_trace(d) for d in document)
+    return _is_span(document) or _is_trace(document)
+
+
+def _convert(document: JSON, sink: Sink, where: str) -> None:
+    if isinstance(document, dict) and not _is_span(document) and not _is_trace(document):
+        items, path = document["data"], "data"
+    else:
+        items, path = (document, "$") if isinstance(document, list) else ([document], "")
+    for index, item in enumerate(items):
+        place = f"{where} {path}[{index}]" if path else where
+        if _is_trace(item):
+            spans_from(item["spans"], _span, sink, place, "spans")
+        else:
+            spans_from([item], _span, sink, place, "")
+
+
+def _span(item: dict[str, JSON]) -> Span:
+    row = _as_row(item)
+    attributes = _attributes(row)
+    kind = text(first(row, "span_kind")).upper()
+    if kind and kind != "UNKNOWN":
+        attributes.setdefault(_KIND, kind)
+    status = text(row.get("status_code")).upper()
+    return Span(
+        trace_id=hex_id(row.get("context.trace_id"), TRACE_DIGITS, "context.trace_id"),
+        span_id=hex_id(row.get("context.span_id"), SPAN_DIGITS, "context.span_id"),
+        parent_span_id=optional_id(_no_nan(row.get("parent_id")), SPAN_DIGITS, "parent_id"),
+        name=text(row.get("name")),
+        kind=0,
+        start_ns=_time(row.get("start_time"), "start_time"),
+        end_ns=_time(row.get("end_time"), "end_time"),
+        status_code=STATUS_NAMES.index(status) if status in STATUS_NAMES else 0,
+        status_message=text(_no_nan(row.get("status_message"))),
+        attributes=attributes,
+        resource={},
+        scope_name="",
+        scope_version="",
+        events=tuple(_event(e) for e in _list(row.get("events"))),
+        precision_ns=MICROSECOND,
+    )
+
+
+def _as_row(item: dict[str, JSON]) -> dict[str, JSON]:
+    if _is_row(item):
+        return item
+    context = record(item.get("context"), "context")
+    return {
+        **item,
+        "context.trace_id": context.get("trace_id"),
+        "context.span_id": context.get("span_id"),
+    }
+
+
+def _no_nan(value: JSON) -> JSON:
+    """A data frame holds NaN where a text is missing."""
+    return None if isinstance(value, float) else value
+
+
+def _time(value: JSON, what: str) -> int | None:
+    return None if value != value else iso_time(value, what)[0]
+
+
+def _list(value: JSON) -> list[JSON]:
+    if isinstance(value, float) or value is None:
+        return []
+    if not isinstance(value, list):
+        raise BadItem("events is no list")
+    return value
+
+
+def _attributes(row: dict[str, JSON]) -> dict[str, JSON]:
+    found: dict[str, JSON] = {}
+    held = row.get("attributes")
+    if isinstance(held, dict):
+        _flat("", held, found)
+    for key, value in row.items():
+        if key.startswith(_PREFIX) and value == value:
+            _flat(key.removeprefix(_PREFIX), value, found)
+    return found
+
+
+def _flat(prefix: str, value: JSON, found: dict[str, JSON]) -> None:
+    """Flatten, with what OpenInference defines as JSON text written as such."""
+    nested: dict[str, JSON] = {}
+    _with_json_text(prefix, value, nested)
+    for key, inner in nested.items():
+        flatten(key, inner, found)
+
+
+def _with_json_text(key: str, value: JSON, into: dict[str, JSON], depth: int = 0) -> None:
+    if depth > 64:
+        raise BadItem(f"attribute {key[:50]!r} is nested deeper than 64 levels")
+    if isinstance(value, dict):
+        if key.endswith(_JSON_TEXT):
+            into[key] = json_text(_without_nulls(value))
+            return
+        for inner, held in value.items():
+            _with_json_text(f"{key}.{inner}" if key else inner, held, into, depth + 1)
+    elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        for index, held in enumerate(value):
+            _with_json_text(f"{key}.{index}", held, into, depth + 1)
+    else:
+        into[key] = value
+
+
+def _without_nulls(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
+def _event(entry: JSON) -> SpanEvent:
+    event = record(entry, "an event")
+    attributes: dict[str, JSON] = {}
+    flatten("", record(event.get("attributes"), "event attributes"), attributes)
+    return SpanEvent(text(event.get("name")), _time(event.get("timestamp"), "event timestamp"), attributes)
+
+
+def _matches_columns(names: frozenset[str]) -> bool:
+    return names >= {"context.span_id", "context.trace_id"}
+
+
+def _convert_rows(items: Sequence[dict[str, JSON]], sink: Sink, where: str) -> None:
+    spans_from(items, _span, sink, where, "row")
+
+
+PHOENIX = DocumentFormat(
+    name="phoenix-json",
+    matches=_matches,
+    convert=_convert,
+    expected='Phoenix spans: {"context.trace_id": …, "attributes.…": …} or {"context": {…}, "span_kind": …}',
+)
+PHOENIX_PARQUET = ParquetFormat(
+    name="phoenix-parquet",
+    matches=_matches_columns,
+    convert=_convert_rows,
+    expected="Phoenix span columns: context.trace_id, context.span_id, span_kind, attributes.*",
+)
