@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from tracegrade.cli.main import app
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -36,3 +41,23 @@ def shared() -> Path:
     if not (path / "traces").is_dir():
         pytest.skip("no folder of shared traces: set TRACEGRADE_SHARED")
     return path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one call of the program gave."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run_cli() -> Callable[..., Run]:
+    """Runs `tracegrade` with the given words, in this process."""
+
+    def run(*words: str | Path, stdin: str | bytes | None = None) -> Run:
+        result = CliRunner().invoke(app, [str(word) for word in words], input=stdin, prog_name="tracegrade")
+        return Run(result.exit_code, result.stdout, result.stderr)
+
+    return run

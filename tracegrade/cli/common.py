@@ -6,12 +6,13 @@ A command module holds one or more `typer.Typer` apps made by `command_app`, eac
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Literal, NoReturn
+from typing import IO, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -20,6 +21,8 @@ from tracegrade.report.escape import printable
 
 Format = Literal["text", "json", "junit", "sarif", "markdown", "github", "html"]
 FailOn = Literal["fail", "unknown", "never"]
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 FORMAT_BY_ENDING: dict[str, Format] = {
     ".txt": "text",
@@ -101,7 +104,7 @@ def command_app() -> typer.Typer:
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings=CONTEXT_SETTINGS,
     )
 
 
@@ -140,6 +143,17 @@ def out_format(path: Path) -> Format:
             return FORMAT_BY_ENDING[ending]
     known = " ".join(FORMAT_BY_ENDING)
     raise UsageError(f"--out {path}: the ending does not name a format; expected one of {known}")
+
+
+def render_report(report: Any, format_: Format) -> str:
+    """A report as text of a format, by the module `tracegrade.report.<format>`, imported only when asked for.
+
+    Args:
+        report: a `CheckReport`.
+        format_: the format.
+    """
+    text: str = importlib.import_module(f"tracegrade.report.{format_}").render(report)
+    return text
 
 
 def write_reports(render: Callable[[Format], str], outs: Iterable[Path] | None) -> None:

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tracegrade import __version__
+from tracegrade.cli.common import CONTEXT_SETTINGS
 from tracegrade.errors import EXIT_USAGE, TracegradeError
 from tracegrade.report.escape import printable
 
@@ -118,7 +119,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT_SETTINGS,
     epilog="Exit codes: 0 passed, 1 violation or regression, 2 usage or unreadable file, 3 nothing could be concluded.",
 )
 

@@ -8,7 +8,7 @@ import typer
 
 from tracegrade.cli.common import command_app, echo
 from tracegrade.errors import UsageError, did_you_mean
-from tracegrade.resources import resource_dir
+from tracegrade.resources import names, read
 
 _ENDING = ".schema.json"
 
@@ -16,14 +16,14 @@ app = command_app()
 
 
 def _names() -> list[str]:
-    return sorted(path.name.removesuffix(_ENDING) for path in resource_dir("schemas").glob(f"*{_ENDING}"))
+    return names("schemas", _ENDING)
 
 
 @app.command()
 def schema(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="The name of a schema; without it, all names.", autocompletion=_names),
+        typer.Argument(metavar="NAME", help="A schema; without it, all names are listed.", autocompletion=_names),
     ] = None,
 ) -> None:
     """Print the JSON Schema of a file format, for editors and other tools.
@@ -32,10 +32,10 @@ def schema(
     Example:
       tracegrade schema invariants > invariants.schema.json
     """
-    names = _names()
     if name is None:
-        echo("\n".join(names))
+        echo("\n".join(_names()))
         return
-    if name not in names:
-        raise UsageError(f"no schema `{name}`.{did_you_mean(name, names)} Known: {', '.join(names)}.")
-    echo((resource_dir("schemas") / f"{name}{_ENDING}").read_text(encoding="utf-8"))
+    text = read("schemas", name + _ENDING)
+    if text is None:
+        raise UsageError(f"no schema `{name}`.{did_you_mean(name, _names())} Known: {', '.join(_names())}.")
+    echo(text)

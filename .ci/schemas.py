@@ -1,0 +1,34 @@
+"""Writes schemas/*.schema.json from the types that define them. Run after a change of a type that crosses a file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "schemas"
+
+SOURCES = {
+    "check": "tracegrade.model.report:check_schema",
+    "config": "tracegrade.config:config_schema",
+    "score": "tracegrade.model.score:score_schema",
+    "show": "tracegrade.model.report:show_schema",
+}
+"""The name of a schema → the function that gives it."""
+
+
+def render(name: str) -> str:
+    """The text of a schema's file."""
+    module, _, function = SOURCES[name].partition(":")
+    schema = getattr(importlib.import_module(module), function)()
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write every file."""
+    for name in SOURCES:
+        (FOLDER / f"{name}.schema.json").write_text(render(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
