@@ -1,0 +1,95 @@
+"""What to see first: for each rule that did not pass, its shortest counterexample and how often it recurs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tracegrade.model.report import CheckReport, InvariantReport, RuleTally, TrajectoryReport
+from tracegrade.model.verdict import Finding, Verdict
+from tracegrade.report.rollup import is_safety
+
+_TELLING: Final[tuple[Verdict, ...]] = ("error", "fail", "unknown")
+_LEVELS: Final = ("error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """One rule with one verdict that is not a pass.
+
+    Attributes:
+        rule: the rule's verdicts over all trajectories.
+        verdict: error, fail or unknown.
+        finding: the shortest counterexample (fewest steps, then the shortest message), None where none was given.
+        trajectory: the one it stands in.
+        findings: how many findings there are in all, folded repeats counted.
+        trajectories: how many trajectories have this verdict for the rule.
+        missing: for `unknown`, the missing evidence over all trajectories, the most frequent first.
+        result: the rule's result in `trajectory`.
+    """
+
+    rule: RuleTally
+    verdict: Verdict
+    finding: Finding | None
+    trajectory: TrajectoryReport
+    result: InvariantReport
+    findings: int
+    trajectories: int
+    missing: tuple[str, ...]
+
+    @property
+    def safety(self) -> bool:
+        """Whether a safety rule is concerned."""
+        return is_safety(self.rule)
+
+
+def highlights(report: CheckReport) -> list[Highlight]:
+    """Every rule that crashed, failed or could not be decided: safety first, then by level, verdict and frequency."""
+    tallies = {t.id: t for t in report.summary.rules}
+    cases: dict[tuple[str, Verdict], list[tuple[TrajectoryReport, InvariantReport]]] = {}
+    for trajectory in report.trajectories:
+        for result in trajectory.invariants:
+            if result.verdict in _TELLING and (result.waived is None or result.verdict == "error"):
+                cases.setdefault((result.id, result.verdict), []).append((trajectory, result))
+    found = [_highlight(tallies[rule], verdict, seen) for (rule, verdict), seen in cases.items() if rule in tallies]
+    return sorted(found, key=_rank)
+
+
+def _rank(h: Highlight) -> tuple[int, int, bool, int, str]:
+    return (
+        _LEVELS.index(h.rule.level),
+        _TELLING.index(h.verdict),
+        not h.safety,
+        -h.trajectories,
+        h.rule.id,
+    )
+
+
+def _highlight(tally: RuleTally, verdict: Verdict, seen: list[tuple[TrajectoryReport, InvariantReport]]) -> Highlight:
+    trajectory, result, finding = min(
+        ((t, r, f) for t, r in seen for f in (r.findings or (None,))),
+        key=lambda case: _length(case[2]),
+    )
+    missing = Counter(m for _, r in seen for f in r.findings for m in f.missing)
+    return Highlight(
+        rule=tally,
+        verdict=verdict,
+        finding=finding,
+        trajectory=trajectory,
+        result=result,
+        findings=_count(r for _, r in seen),
+        trajectories=len(seen),
+        missing=tuple(m for m, _ in sorted(missing.items(), key=lambda i: (-i[1], i[0]))),
+    )
+
+
+def _length(finding: Finding | None) -> tuple[int, int, int]:
+    if finding is None:
+        return (1, 0, 0)
+    return (0, len(finding.steps), len(finding.message))
+
+
+def _count(results: Iterable[InvariantReport]) -> int:
+    return sum(max(1, sum(f.count for f in r.findings)) for r in results)
