@@ -38,6 +38,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Scores and gates": {},
     "Traces and databases": {},
     "Set-up": {
+        "init": Entry("tracegrade.cli.init:app", "Write a config and a starter pack of rules."),
         "schema": Entry("tracegrade.cli.schema:app", "Print the JSON Schema of a file format."),
     },
 }
