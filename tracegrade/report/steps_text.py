@@ -23,9 +23,9 @@ from tracegrade.report.screen import Screen, Styled
 
 VALUE_WIDTH: Final = 160
 MAX_NAMES: Final = 8
-_BRACKETS: Final = {"concurrent": "┌│└", "unknown": "╭┊╰"}
+_BRACKETS: Final = {"concurrent": ("┌", "│", "└"), "unknown": ("╭", "┊", "╰")}
 _STATUS_STYLE: Final = {"ok": "green", "error": "bad", "unfinished": "unsure", None: "unsure"}
-_HANG: Final = " " * 29
+_HANG: Final = " " * 30
 _Writer: TypeAlias = Callable[..., None]
 """Adds one further line to a step."""
 
@@ -79,9 +79,9 @@ def _steps(screen: Screen, t: ShownTrajectory, sources: bool) -> None:
     agent: str | None = None
     turn: int | None = None
     for step in t.steps:
-        if step.agent != agent and step.kind != "agent":
+        if step.agent not in (None, agent) and step.kind not in ("agent", "message"):
             agent = step.agent
-            screen.line("  ", Styled(f"— {'agent ' + short(agent, 60) if agent else 'no agent recorded'} —", "dim"))
+            screen.line("  ", Styled(f"— agent {short(agent or '', 60)} —", "dim"))
         shown_turn = f"turn {step.turn}" if step.turn is not None and step.turn != turn else ""
         turn = step.turn if step.turn is not None else turn
         _step(screen, step, gutters[step.seq], shown_turn, t.start_ns, sources)
