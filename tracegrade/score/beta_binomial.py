@@ -118,7 +118,7 @@ def fit_many(n: Ints, c: Ints, tasks: Floats) -> list[Fit]:
         tasks: number of tasks of each type in each histogram, shape (fits, types).
     """
     pooled, null = _binomial_log_likelihood(n, c, tasks)
-    inner = ((tasks > 0) & (c > 0) & (c < n)).any(axis=1)
+    inner = np.any((tasks > 0) & (c > 0) & (c < n), axis=1)
     log_ab, best = np.zeros((len(tasks), 2)), np.full(len(tasks), -np.inf)
     if inner.any():
         log_ab[inner], best[inner] = _maximise(n, c, tasks[inner], pooled[inner])
@@ -132,7 +132,7 @@ def _name(n: Ints, c: Ints, tasks: Floats, p: float, null: float, inner: bool, l
     """The fit of one histogram, with its boundary where the supremum is not inside."""
     if p in (0.0, 1.0):
         return Fit(None, None, p, null, "no_successes" if p == 0 else "no_failures", null)
-    if not ((tasks > 0) & (n > 1)).any():
+    if not np.any((tasks > 0) & (n > 1)):
         return Fit(None, None, p, null, "one_trial_each", null)
     if not inner:
         # P(0 passes) + P(all pass) ≤ 1, with equality only in the limit of a coin per task: that limit is the supremum.
@@ -337,11 +337,11 @@ def curve_interval(
         here = curve(fitted, k)
         ends = []
         for which in (0, 1):
-            values = [p[which] for p in pairs if p[which] is not None]
             point = here[which]
-            low, high = np.quantile(np.asarray(values, dtype=np.float64), tails)
-            assert point is not None
-            ends.append((min(float(low), point), max(float(high), point)))
+            values = [pair[which] for pair in pairs if pair[which] is not None]
+            if point is not None:
+                low, high = np.quantile(np.asarray(values, dtype=np.float64), tails)
+                ends.append((min(float(low), point), max(float(high), point)))
         result[k] = (ends[0], ends[1])
     return result
 

@@ -145,7 +145,7 @@ class Resampled:
 
     Attributes:
         estimate: value on the data, shape (measures,).
-        draws: bootstrap values, shape (resamples, measures).
+        draws: bootstrap values rounded to `DIGITS`, shape (resamples, measures).
         acceleration: BCa's a of each measure, shape (measures,).
     """
 
@@ -171,14 +171,15 @@ class Resampled:
         """
         from scipy.special import ndtr, ndtri
 
-        column, value = self.draws[:, measure], self.estimate[measure]
+        column, value = self.draws[:, measure], np.round(self.estimate[measure], DIGITS)
         below = (np.mean(column < value) + np.mean(column <= value)) / 2
         edge = 0.5 / column.size
         shift = float(ndtri(min(max(float(below), edge), 1 - edge)))
         z = shift + ndtri(np.array([(1 - confidence) / 2, 0.5 + confidence / 2]))
         levels = ndtr(shift + z / (1 - self.acceleration[measure] * z))
         low, high = np.quantile(column, levels)
-        return min(float(low), float(value)), max(float(high), float(value))
+        point = float(self.estimate[measure])
+        return min(float(low), point), max(float(high), point)
 
 
 def _weights(counts: Floats, resamples: int, rng: np.random.Generator) -> Floats:
@@ -198,7 +199,12 @@ def _weights(counts: Floats, resamples: int, rng: np.random.Generator) -> Floats
 
 
 def resample(
-    totals: ArrayLike, sizes: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0, counts: ArrayLike | None = None
+    totals: ArrayLike,
+    sizes: ArrayLike,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    counts: ArrayLike | None = None,
 ) -> Resampled:
     """Bootstrap Σ totals / Σ sizes over clusters drawn with replacement.
 
@@ -228,8 +234,7 @@ def resample(
         below = block @ bottom
         with np.errstate(invalid="ignore", divide="ignore"):
             draws[start : start + len(block)] = np.where(below > 0, (block @ top) / below, sum_top / sum_bottom)
-    estimate = np.round(sum_top / sum_bottom, DIGITS)
-    return Resampled(estimate, np.round(draws, DIGITS), _acceleration(top, bottom, weight))
+    return Resampled(sum_top / sum_bottom, np.round(draws, DIGITS), _acceleration(top, bottom, weight))
 
 
 def _acceleration(top: Floats, bottom: Floats, weight: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tracegrade.score.beta_binomial import curve_at, curve_hat, histogram
-from tracegrade.score.passk import Floats
+from tracegrade.score.passk import Floats, Ints
 
 GRID = 240
 """Points on each axis of the grid."""
@@ -59,7 +59,7 @@ def curve_posterior(
     return result
 
 
-def _log_likelihood(n: Floats, c: Floats, tasks: Floats, a: Floats, b: Floats) -> Floats:
+def _log_likelihood(n: Ints, c: Ints, tasks: Floats, a: Floats, b: Floats) -> Floats:
     from scipy.special import betaln
 
     total = np.zeros_like(a)
