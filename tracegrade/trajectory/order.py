@@ -92,9 +92,7 @@ class Order(StepOrder):
         self._conflicts: list[tuple[int, int]] | None = None
 
     @classmethod
-    def from_pairs(
-        cls, n: int, before: Iterable[tuple[int, int]], concurrent: Iterable[tuple[int, int]] = ()
-    ) -> Order:
+    def from_pairs(cls, n: int, before: Iterable[tuple[int, int]], concurrent: Iterable[tuple[int, int]] = ()) -> Order:
         """An order that knows exactly the given pairs (and what follows from them), the same in every relation.
 
         Raises:

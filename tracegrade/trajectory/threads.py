@@ -1,0 +1,312 @@
+"""Conversations as models saw them: every message and call once, with its place in the history.
+
+Each model call repeats the whole history, so its input is aligned with what the thread already holds; what is new was
+said since. A thread is a clock: positions in it say what came before what, without any clock's word (`order.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tracegrade.dialects.content import Content
+from tracegrade.dialects.messages import CallPart, Message, ResultPart, TextPart
+from tracegrade.model.values import canonical
+from tracegrade.trajectory.drafts import CallDraft, Draft, MessageDraft, ModelDraft
+from tracegrade.trajectory.order import Interval
+
+Key = tuple[Any, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Thread:
+    """One message history and the drafts that stand in it."""
+
+    clock: tuple[str, int]
+    agent_key: Any
+    keys: list[Key] = field(default_factory=list)
+    drafts: list[Draft | None] = field(default_factory=list)
+    position: int = 0
+    last_end: int = 0
+    last_output: Key | None = None
+    calls_seen: bool = False
+
+
+@dataclass(slots=True)
+class Talk:
+    """Everything that the model calls of a trajectory show: messages and calls, in threads."""
+
+    threads: list[Thread] = field(default_factory=list)
+    calls: list[CallDraft] = field(default_factory=list)
+    messages: list[MessageDraft] = field(default_factory=list)
+    by_id: dict[str, list[CallDraft]] = field(default_factory=dict)
+    n_turns: int = 0
+
+    def hear(self, model: ModelDraft) -> None:
+        """Takes one model call: aligns its input, then adds its output. Call in order of start."""
+        items = list(_items(model.input)) if model.input is not None else []
+        thread, matches = self._thread(model, [key for key, _, _ in items])
+        self._take_input(thread, model, items, matches)
+        thread.position += 1
+        model.talk[thread.clock] = Interval(thread.position, thread.position + 2)
+        if model.output is not None:
+            self._take_output(thread, model)
+        thread.position += 3
+        thread.last_end = max(thread.last_end, model.end)
+
+    # Input ------------------------------------------------------------------------------------------------------
+
+    def _thread(self, model: ModelDraft, keys: list[Key]) -> tuple[Thread, list[int | None]]:
+        """The thread that a model call continues, and where its input stands in it already."""
+        chosen: Thread | None = None
+        matches: list[int | None] = []
+        top = 0
+        for thread in reversed(self.threads):
+            found = _align(keys, thread.keys)
+            shared = sum(
+                1
+                for key, m in zip(keys, found, strict=True)
+                if (m is not None and key[0] in "cr") or (m is not None and key[1] != "system")
+            )
+            same = thread.agent_key == model.agent_key
+            score = shared * 2 + same
+            continues = same or shared >= 2 or (shared == 1 and len(thread.keys) <= 2)
+            if continues and score > top:
+                chosen, matches, top = thread, found, score
+        if chosen is None:
+            chosen = Thread(("talk", len(self.threads)), model.agent_key)
+            self.threads.append(chosen)
+            return chosen, [None] * len(keys)
+        answered = chosen.last_output is None or chosen.last_output in keys
+        if keys and model.start < chosen.last_end and not answered:
+            return self._fork(chosen, model, matches)
+        return chosen, matches
+
+    def _fork(self, parent: Thread, model: ModelDraft, matches: list[int | None]) -> tuple[Thread, list[int | None]]:
+        """A thread of its own for a model call that ran beside another on the same history."""
+        fork = Thread(("talk", len(self.threads)), model.agent_key)
+        self.threads.append(fork)
+        renumbered: list[int | None] = []
+        for match in matches:
+            if match is None:
+                renumbered.append(None)
+                continue
+            renumbered.append(len(fork.keys))
+            fork.keys.append(parent.keys[match])
+            draft = parent.drafts[match]
+            fork.drafts.append(draft)
+            fork.position += 1
+            if draft is not None:
+                old = draft.talk.get(fork.clock)
+                draft.talk[fork.clock] = Interval(old.start if old else fork.position, fork.position)
+        return fork, renumbered
+
+    def _take_input(
+        self, thread: Thread, model: ModelDraft, items: list[tuple[Key, str, Any]], matches: list[int | None]
+    ) -> None:
+        first = not thread.calls_seen and not thread.keys
+        after_user = False
+        group: object = object()
+        open_calls: list[CallDraft] = []
+        previous = ""
+        for (key, role, part), match in zip(items, matches, strict=True):
+            if isinstance(part, TextPart):
+                after_user = after_user or role == "user"
+                if match is None:
+                    self._message(thread, key, role, part, model, said=False)
+            elif isinstance(part, CallPart):
+                if previous != "call":
+                    group = object()
+                if match is None:
+                    call = self._asked_before(thread, key, part, model, group, early=first, after_user=after_user)
+                else:
+                    call = thread.drafts[match]  # type: ignore[assignment]
+                if isinstance(call, CallDraft):
+                    open_calls.append(call)
+            elif isinstance(part, ResultPart):
+                self._response(thread, key, part, open_calls, model, match)
+            previous = "call" if isinstance(part, CallPart) else "other"
+        for call in open_calls:
+            if not call.responded:
+                call.repeated = True
+
+    def _message(
+        self, thread: Thread, key: Key, role: str, part: TextPart, model: ModelDraft, *, said: bool
+    ) -> MessageDraft:
+        thread.position += 1
+        draft = MessageDraft(
+            role=role,
+            text=part.text,
+            agent=model.agent,
+            agent_key=model.agent_key,
+            seen_by=None if said else model,
+            said_by=model if said else None,
+            source="output" if said else "input",
+        )
+        draft.talk[thread.clock] = Interval(thread.position, thread.position)
+        self._append(thread, key, draft)
+        self.messages.append(draft)
+        return draft
+
+    def _asked_before(
+        self,
+        thread: Thread,
+        key: Key,
+        part: CallPart,
+        model: ModelDraft,
+        group: object,
+        *,
+        early: bool,
+        after_user: bool,
+    ) -> CallDraft:
+        """A request that stands in an input and in no recorded output: handed over, unrecorded, or from before."""
+        thread.position += 1
+        known = [c for c in self.by_id.get(part.id, ()) if c.tool == part.name] if part.id else []
+        if not known and part.id is None and early:
+            name_and_arguments = canonical(part.arguments.value)
+            known = [
+                c
+                for c in self.calls
+                if c.thread is not thread and c.tool == part.name and c.arguments_key() == name_and_arguments
+            ]
+        if known:
+            call = known[-1]
+            call.talk.setdefault(thread.clock, Interval(thread.position, None))
+            self._append(thread, key, call)
+            return call
+        call = self._new_call(part, model, "input message")
+        call.early = early
+        call.seen_by = model
+        call.after_user = after_user
+        call.group = group
+        call.thread = thread
+        call.talk[thread.clock] = Interval(thread.position, None)
+        self._append(thread, key, call)
+        return call
+
+    def _response(
+        self,
+        thread: Thread,
+        key: Key,
+        part: ResultPart,
+        open_calls: list[CallDraft],
+        model: ModelDraft,
+        match: int | None,
+    ) -> None:
+        call: CallDraft | None = None
+        if part.id is not None:
+            for candidate in reversed(open_calls):
+                if candidate.call_id == part.id:
+                    call = candidate
+                    break
+            if call is None and match is None:
+                known = [c for c in self.by_id.get(part.id, ()) if not c.responded]
+                call = known[0] if known else None
+        if call is None and (part.id is None or not any(c.call_id for c in open_calls)):
+            waiting = [c for c in open_calls if not c.responded and (part.name is None or c.tool == part.name)]
+            call = waiting[0] if waiting else None
+        if call is not None and call.responded and match is not None:
+            return
+        if match is None:
+            thread.position += 1
+            self._append(thread, key, None)
+        if call is None:
+            return
+        call.responded = True
+        call.repeated = False
+        call.results.append((part.content, "tool message in the next input"))
+        if part.is_error:
+            call.failed = "the tool message is marked as an error"
+        old = call.talk.get(thread.clock)
+        call.talk[thread.clock] = Interval(old.start if old else thread.position, thread.position)
+
+    # Output -----------------------------------------------------------------------------------------------------
+
+    def _take_output(self, thread: Thread, model: ModelDraft) -> None:
+        assert model.output is not None
+        items = list(_items(model.output))
+        has_calls = any(isinstance(part, CallPart) for _, _, part in items)
+        if has_calls and model.turn is None:
+            model.turn = self.n_turns
+            self.n_turns += 1
+        text_position = thread.position + 1
+        call_position = thread.position + 2
+        asked: list[CallDraft] = []
+        for key, role, part in items:
+            if isinstance(part, TextPart):
+                draft = self._message(thread, key, role if role != "user" else "assistant", part, model, said=True)
+                draft.beside_call = has_calls
+                draft.talk[thread.clock] = Interval(text_position, text_position)
+                thread.position = text_position - 1
+            elif isinstance(part, CallPart):
+                call = self._new_call(part, model, "model output")
+                call.asked_by = model
+                call.thread = thread
+                call.talk[thread.clock] = Interval(call_position, None)
+                self._append(thread, key, call)
+                asked.append(call)
+            elif isinstance(part, ResultPart):
+                self._response(thread, key, part, asked, model, None)
+            thread.last_output = key
+        thread.position = text_position - 1
+        if items:
+            thread.calls_seen = True
+
+    def _new_call(self, part: CallPart, model: ModelDraft, source: str) -> CallDraft:
+        call = CallDraft(
+            tool=part.name,
+            call_id=part.id,
+            agent=model.agent,
+            agent_key=model.agent_key,
+            requested=True,
+            trace_id=model.facts.span.trace_id,
+        )
+        call.arguments.append((part.arguments, source))
+        self.calls.append(call)
+        if part.id is not None:
+            self.by_id.setdefault(part.id, []).append(call)
+        return call
+
+    def _append(self, thread: Thread, key: Key, draft: Draft | None) -> None:
+        thread.keys.append(key)
+        thread.drafts.append(draft)
+
+
+def _items(messages: list[Message] | None) -> Iterator[tuple[Key, str, Any]]:
+    """The parts of messages, each with a key that is equal wherever the same part is repeated."""
+    for message in messages or ():
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                yield ("t", message.role, part.text), message.role, part
+            elif isinstance(part, CallPart):
+                # The position of a call without an id is told by what it asks for.
+                key: Key = ("c", part.id) if part.id else ("c", None, part.name, _content_key(part.arguments))
+                yield key, message.role, part
+            else:
+                key = ("r", part.id) if part.id else ("r", None, part.name, _content_key(part.content))
+                yield key, message.role, part
+
+
+def _content_key(content: Content) -> str:
+    return canonical(content.value) if content.state == "captured" else content.raw or ""
+
+
+def _align(keys: list[Key], known: list[Key]) -> list[int | None]:
+    """For each key of an input, its place in the known history: the nearest equal one after the one before it."""
+    n = min(len(keys), len(known))
+    prefix = 0
+    while prefix < n and keys[prefix] == known[prefix]:
+        prefix += 1
+    matches: list[int | None] = list(range(prefix))
+    at = prefix
+    places: dict[Key, list[int]] = {}
+    if prefix < len(keys):
+        for index in range(len(known)):
+            places.setdefault(known[index], []).append(index)
+    for key in keys[prefix:]:
+        found = next((i for i in places.get(key, ()) if i >= at), None)
+        matches.append(found)
+        if found is not None:
+            at = found + 1
+    return matches
