@@ -13,6 +13,7 @@ from tracegrade.ingest.formats.jaeger import JAEGER
 from tracegrade.ingest.formats.js_objects import JS_OBJECTS
 from tracegrade.ingest.formats.langfuse import LANGFUSE
 from tracegrade.ingest.formats.mlflow import MLFLOW
+from tracegrade.ingest.formats.otlp_parquet import OTLP_PARQUET
 from tracegrade.ingest.formats.phoenix import PHOENIX, PHOENIX_PARQUET
 from tracegrade.ingest.formats.zipkin import ZIPKIN
 
@@ -28,7 +29,7 @@ FORMATS: tuple[DocumentFormat, ...] = (
 )
 """No two of them claim one document."""
 
-PARQUET_FORMATS: tuple[ParquetFormat, ...] = (PHOENIX_PARQUET, CLICKHOUSE_PARQUET)
+PARQUET_FORMATS: tuple[ParquetFormat, ...] = (PHOENIX_PARQUET, CLICKHOUSE_PARQUET, OTLP_PARQUET)
 """No two of them claim one table."""
 
 __all__ = ["FORMATS", "PARQUET_FORMATS", "ParquetFormat", "plain_rows"]

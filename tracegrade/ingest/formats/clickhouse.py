@@ -1,5 +1,5 @@
-"""Rows of ClickHouse's `otel_traces` and `otel_logs` tables (the Collector's exporter, ClickStack): JSONEachRow, the
-formats JSON and JSONStrings, and Parquet.
+"""Rows of ClickHouse's `otel_traces` and `otel_logs` tables (the Collector's exporter, ClickStack): the output formats
+JSONEachRow, JSON and Parquet.
 
 Lost in it: every attribute's type (`Map(String, String)`; the newer JSON columns keep it), dropped counts, flags.
 Times without a zone are taken as UTC, which is what ClickHouse prints unless the server or column names another.
@@ -26,6 +26,7 @@ from tracegrade.ingest.formats.common import (
     nanoseconds,
     optional_id,
     parsed_json,
+    readable,
     rows,
     small,
     spans_from,
@@ -72,6 +73,8 @@ def _rows(items: Sequence[JSON], sink: Sink, where: str, path: str) -> None:
 def _span(row: dict[str, JSON]) -> Span:
     start, tick = _time(row.get("Timestamp"), "Timestamp")
     duration = row.get("Duration")
+    events, lost_events = readable(_nested(row, "Events", ("Timestamp", "Name", "Attributes")), _event)
+    links, lost_links = readable(_nested(row, "Links", ("TraceId", "SpanId", "TraceState", "Attributes")), _link)
     end = None
     if start is not None and duration is not None:
         length = integer(duration, "Duration")
@@ -92,8 +95,10 @@ def _span(row: dict[str, JSON]) -> Span:
         resource=_resource(row),
         scope_name=text(row.get("ScopeName")),
         scope_version=text(row.get("ScopeVersion")),
-        events=tuple(_event(e) for e in _nested(row, "Events", ("Timestamp", "Name", "Attributes"))),
-        links=tuple(_link(e) for e in _nested(row, "Links", ("TraceId", "SpanId", "TraceState", "Attributes"))),
+        events=events,
+        links=links,
+        dropped_events=lost_events,
+        dropped_links=lost_links,
         trace_state=text(row.get("TraceState")),
         precision_ns=tick,
     )

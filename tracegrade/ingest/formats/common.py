@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import orjson
 
@@ -44,6 +44,9 @@ _MAX_NS: Final = 2**63 - 1
 _MAX_DEPTH: Final = 64
 _HEX: Final = re.compile(r"\A[0-9a-f]+\Z")
 _FRACTION: Final = re.compile(r"[.,]([0-9]+)")
+
+
+Part = TypeVar("Part")
 
 
 class BadItem(ValueError):
@@ -276,6 +279,18 @@ def split_resource(tags: dict[str, JSON]) -> tuple[dict[str, JSON], dict[str, JS
     """Attributes and resource attributes of a format that keeps both in one map, told apart by their namespace."""
     resource = {k: v for k, v in tags.items() if k.startswith(RESOURCE_PREFIXES)}
     return {k: v for k, v in tags.items() if k not in resource}, resource
+
+
+def readable(items: Iterable[JSON], read: Callable[[JSON], Part]) -> tuple[tuple[Part, ...], int]:
+    """The events or links that can be read, and how many cannot: a broken one does not cost its span."""
+    found: list[Part] = []
+    lost = 0
+    for item in items:
+        try:
+            found.append(read(item))
+        except BadItem:
+            lost += 1
+    return tuple(found), lost
 
 
 def spans_from(

@@ -18,6 +18,7 @@ from tracegrade.ingest.formats.common import (
     iso_time,
     logs_from,
     optional_id,
+    readable,
     record,
     rows,
     small,
@@ -69,6 +70,8 @@ def _span(item: dict[str, JSON]) -> Span:
     context = record(item.get("context"), "context")
     status = record(item.get("status"), "status")
     resource = record(item.get("resource"), "resource")
+    events, lost_events = readable(rows(item.get("events"), "events"), _event)
+    links, lost_links = readable(rows(item.get("links"), "links"), _link)
     return Span(
         trace_id=hex_id(context.get("trace_id"), TRACE_DIGITS, "trace_id"),
         span_id=hex_id(context.get("span_id"), SPAN_DIGITS, "span_id"),
@@ -83,9 +86,11 @@ def _span(item: dict[str, JSON]) -> Span:
         resource=_resource(resource),
         scope_name="",
         scope_version="",
-        events=tuple(_event(e) for e in rows(item.get("events"), "events")),
-        links=tuple(_link(e) for e in rows(item.get("links"), "links")),
+        events=events,
+        links=links,
         trace_state=_trace_state(context.get("trace_state")),
+        dropped_events=lost_events,
+        dropped_links=lost_links,
         precision_ns=MICROSECOND,
         schema_url=text(resource.get("schema_url")),
     )

@@ -19,6 +19,7 @@ from tracegrade.ingest.formats.common import (
     hex_id,
     integer,
     optional_id,
+    readable,
     record,
     rows,
     spans_from,
@@ -83,7 +84,8 @@ def _convert(document: JSON, sink: Sink, where: str) -> None:
 def _span(item: dict[str, JSON], processes: dict[str, JSON]) -> Span:
     trace_id = hex_id(first(item, "traceID", "traceId"), TRACE_DIGITS, "traceID", pad=True)
     tags = _tags(item.get("tags"), "tags") | _tag_map(item)
-    parent, links = _references(item, trace_id)
+    parent, links, lost_links = _references(item, trace_id)
+    events, lost_events = readable(rows(item.get("logs"), "logs"), _event)
     start = unit_time(item.get("startTime"), MICROSECOND, "startTime")
     duration = item.get("duration")
     end = None
@@ -109,9 +111,11 @@ def _span(item: dict[str, JSON], processes: dict[str, JSON]) -> Span:
         resource=_resource(item, processes),
         scope_name=text(first(tags, "otel.scope.name", "otel.library.name")),
         scope_version=text(first(tags, "otel.scope.version", "otel.library.version")),
-        events=tuple(_event(e) for e in rows(item.get("logs"), "logs")),
+        events=events,
         links=links,
         trace_state=text(tags.get("w3c.tracestate")),
+        dropped_events=lost_events,
+        dropped_links=lost_links,
         precision_ns=TICK,
     )
 
@@ -157,21 +161,25 @@ def _typed(value: JSON, kind: str) -> JSON:
     return value
 
 
-def _references(item: dict[str, JSON], trace_id: str) -> tuple[str | None, tuple[SpanLink, ...]]:
-    """The parent is the first CHILD_OF within the trace; the rest are links."""
+def _references(item: dict[str, JSON], trace_id: str) -> tuple[str | None, tuple[SpanLink, ...], int]:
+    """The parent (the first CHILD_OF within the trace), the links (all others), and how many are broken."""
     parent = optional_id(item.get("parentSpanID"), SPAN_DIGITS, "parentSpanID", pad=True)
     links: list[SpanLink] = []
-    for entry in rows(item.get("references"), "references"):
-        reference = record(entry, "a reference")
-        target = hex_id(reference.get("spanID"), SPAN_DIGITS, "reference.spanID", pad=True)
-        trace = reference.get("traceID")
-        of_trace = hex_id(trace, TRACE_DIGITS, "reference.traceID", pad=True) if trace else trace_id
-        kind = text(reference.get("refType")).upper()
-        if kind == "CHILD_OF" and of_trace == trace_id and parent in (None, target):
-            parent = target
+    found, lost = readable(rows(item.get("references"), "references"), lambda r: _reference(r, trace_id))
+    for kind, target in found:
+        if kind == "CHILD_OF" and target.trace_id == trace_id and parent in (None, target.span_id):
+            parent = target.span_id
         else:
-            links.append(SpanLink(of_trace, target, {}))
-    return parent, tuple(links)
+            links.append(target)
+    return parent, tuple(links), lost
+
+
+def _reference(entry: JSON, trace_id: str) -> tuple[str, SpanLink]:
+    reference = record(entry, "a reference")
+    trace = reference.get("traceID")
+    of_trace = hex_id(trace, TRACE_DIGITS, "reference.traceID", pad=True) if trace else trace_id
+    target = hex_id(reference.get("spanID"), SPAN_DIGITS, "reference.spanID", pad=True)
+    return text(reference.get("refType")).upper(), SpanLink(of_trace, target, {})
 
 
 def _event(entry: JSON) -> SpanEvent:

@@ -4,7 +4,8 @@ Each span, log record or batch of metrics is one object, pretty-printed or one a
 Private fields of the SDK's classes stand for public ones (`_spanContext`, `_body`, `_rawAttributes`), since that is
 what serialising the object yields.
 
-Lost in it: nothing that matters; clocks in JavaScript mostly tick in milliseconds or microseconds.
+Lost in it: nothing that the SDK had. Its spans start on a clock of milliseconds (their length is finer), so that is
+their precision unless a start shows more; a link to a context that was serialised before reads `[Circular]`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 
 from tracegrade.ingest.base import DocumentFormat, Sink
 from tracegrade.ingest.formats.common import (
+    MILLISECOND,
     SPAN_DIGITS,
     TRACE_DIGITS,
     BadItem,
@@ -22,6 +24,7 @@ from tracegrade.ingest.formats.common import (
     logs_from,
     nanoseconds,
     optional_id,
+    readable,
     record,
     rows,
     small,
@@ -32,6 +35,7 @@ from tracegrade.model.span import LogRecord, Span, SpanEvent, SpanLink
 from tracegrade.model.values import JSON
 
 _RESOURCE_PLACES: Final = ("attributes", "_memoizedAttributes", "_attributes", "_rawAttributes", "_syncAttributes")
+_LOG_TIMES: Final = ("hrTime", "_hrTime", "hrTimeObserved", "_hrTimeObserved")
 _SCOPE_PLACES: Final = ("instrumentationScope", "instrumentationLibrary")
 
 
@@ -49,7 +53,7 @@ def _is_span(document: JSON) -> bool:
 
 
 def _is_log(document: JSON) -> bool:
-    return isinstance(document, dict) and (_is_pair(document.get("hrTime")) or _is_pair(document.get("hrTimeObserved")))
+    return isinstance(document, dict) and any(_is_pair(document.get(name)) for name in _LOG_TIMES)
 
 
 def _is_metrics(document: JSON) -> bool:
@@ -77,14 +81,16 @@ def _span(item: dict[str, JSON]) -> Span:
     parent = record(first(item, "parentSpanContext", "_parentSpanContext"), "parentSpanContext")
     status = record(item.get("status"), "status")
     scope = _scope(item)
-    trace_id = hex_id(context.get("traceId"), TRACE_DIGITS, "traceId")
+    events, lost_events = readable(rows(item.get("events"), "events"), _event)
+    links, lost_links = readable(rows(item.get("links"), "links"), _link)
+    start = _time(item.get("startTime"), "startTime")
     return Span(
-        trace_id=trace_id,
+        trace_id=hex_id(context.get("traceId"), TRACE_DIGITS, "traceId"),
         span_id=hex_id(context.get("spanId"), SPAN_DIGITS, "spanId"),
         parent_span_id=optional_id(first(parent, "spanId") or first(item, "parentSpanId"), SPAN_DIGITS, "parentSpanId"),
         name=text(item.get("name")),
         kind=_kind(item.get("kind")),
-        start_ns=_time(item.get("startTime"), "startTime"),
+        start_ns=start,
         end_ns=_time(item.get("endTime"), "endTime") if item.get("_ended", item.get("ended", True)) else None,
         status_code=small(status.get("code"), 2),
         status_message=text(status.get("message")),
@@ -92,13 +98,14 @@ def _span(item: dict[str, JSON]) -> Span:
         resource=_resource(item),
         scope_name=text(scope.get("name")),
         scope_version=text(scope.get("version")),
-        events=tuple(_event(e) for e in rows(item.get("events"), "events")),
-        links=tuple(_link(e) for e in rows(item.get("links"), "links")),
+        events=events,
+        links=links,
         trace_state=_trace_state(context.get("traceState")),
         flags=small(context.get("traceFlags"), 255),
         dropped_attributes=small(first(item, "_droppedAttributesCount", "droppedAttributesCount")),
-        dropped_events=small(first(item, "_droppedEventsCount", "droppedEventsCount")),
-        dropped_links=small(first(item, "_droppedLinksCount", "droppedLinksCount")),
+        dropped_events=small(first(item, "_droppedEventsCount", "droppedEventsCount")) + lost_events,
+        dropped_links=small(first(item, "_droppedLinksCount", "droppedLinksCount")) + lost_links,
+        precision_ns=1 if start is not None and start % MILLISECOND else MILLISECOND,
     )
 
 
@@ -166,7 +173,7 @@ def _log(item: dict[str, JSON]) -> LogRecord:
     context = record(first(item, "spanContext", "_spanContext"), "spanContext")
     attributes = record(item.get("attributes"), "attributes")
     scope = _scope(item)
-    time_ns = _time(item.get("hrTime"), "hrTime") or _time(item.get("hrTimeObserved"), "hrTimeObserved")
+    time_ns = next((t for n in _LOG_TIMES if (t := _time(item.get(n), n)) is not None), None)
     if time_ns is None:
         time_ns, _ = iso_time(attributes.get("event.timestamp"), "event.timestamp")
     name = first(item, "eventName", "_eventName") or attributes.get("event.name")

@@ -21,6 +21,7 @@ from tracegrade.ingest.formats.common import (
     first,
     hex_id,
     parsed_json,
+    readable,
     record,
     rows,
     spans_from,
@@ -79,6 +80,8 @@ def _span(item: dict[str, JSON], info: dict[str, JSON]) -> Span:
     parent = first(item, "parent_span_id", "parent_id") or None
     attributes = {k: _unquoted(k, v) for k, v in record(item.get("attributes"), "attributes").items()}
     attributes |= {k: v for k, v in _trace_attributes(info, parent is None).items() if k not in attributes}
+    events, lost_events = readable(rows(item.get("events"), "events"), _event)
+    links, lost_links = readable(rows(item.get("links"), "links"), _link)
     trace_id = _trace_id(context.get("trace_id"), info, attributes)
     return Span(
         trace_id=trace_id,
@@ -94,8 +97,10 @@ def _span(item: dict[str, JSON], info: dict[str, JSON]) -> Span:
         resource={},
         scope_name="",
         scope_version="",
-        events=tuple(_event(e) for e in rows(item.get("events"), "events")),
-        links=tuple(_link(e) for e in rows(item.get("links"), "links")),
+        events=events,
+        links=links,
+        dropped_events=lost_events,
+        dropped_links=lost_links,
     )
 
 

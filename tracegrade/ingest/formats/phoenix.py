@@ -15,6 +15,7 @@ from tracegrade.ingest.base import DocumentFormat, Sink
 from tracegrade.ingest.formats.columns import ParquetFormat
 from tracegrade.ingest.formats.common import (
     MICROSECOND,
+    MILLISECOND,
     SPAN_DIGITS,
     TRACE_DIGITS,
     BadItem,
@@ -24,6 +25,7 @@ from tracegrade.ingest.formats.common import (
     iso_time,
     json_text,
     optional_id,
+    readable,
     record,
     spans_from,
     text,
@@ -84,23 +86,27 @@ def _span(item: dict[str, JSON]) -> Span:
     kind = text(first(row, "span_kind")).upper()
     if kind and kind != "UNKNOWN":
         attributes.setdefault(_KIND, kind)
+    events, lost_events = readable(_list(row.get("events")), _event)
     status = text(row.get("status_code")).upper()
+    start, start_tick = _time(row.get("start_time"), "start_time")
+    end, end_tick = _time(row.get("end_time"), "end_time")
     return Span(
         trace_id=hex_id(row.get("context.trace_id"), TRACE_DIGITS, "context.trace_id"),
         span_id=hex_id(row.get("context.span_id"), SPAN_DIGITS, "context.span_id"),
         parent_span_id=optional_id(_no_nan(row.get("parent_id")), SPAN_DIGITS, "parent_id"),
         name=text(row.get("name")),
         kind=0,
-        start_ns=_time(row.get("start_time"), "start_time"),
-        end_ns=_time(row.get("end_time"), "end_time"),
+        start_ns=start,
+        end_ns=end,
         status_code=STATUS_NAMES.index(status) if status in STATUS_NAMES else 0,
         status_message=text(_no_nan(row.get("status_message"))),
         attributes=attributes,
         resource={},
         scope_name="",
         scope_version="",
-        events=tuple(_event(e) for e in _list(row.get("events"))),
-        precision_ns=MICROSECOND,
+        events=events,
+        dropped_events=lost_events,
+        precision_ns=max(start_tick, end_tick),
     )
 
 
@@ -120,8 +126,13 @@ def _no_nan(value: JSON) -> JSON:
     return None if isinstance(value, float) else value
 
 
-def _time(value: JSON, what: str) -> int | None:
-    return None if value != value else iso_time(value, what)[0]
+def _time(value: JSON, what: str) -> tuple[int | None, int]:
+    """A time and its tick: microseconds, or what a data frame's JSON left of them (pandas writes milliseconds)."""
+    if value != value:
+        return None, MICROSECOND
+    stamp, tick = iso_time(value, what)
+    whole_second = isinstance(value, str) and tick > MILLISECOND  # Python leaves the fraction out where it is 0
+    return stamp, MICROSECOND if whole_second else max(tick, MICROSECOND)
 
 
 def _list(value: JSON) -> list[JSON]:
@@ -136,11 +147,33 @@ def _attributes(row: dict[str, JSON]) -> dict[str, JSON]:
     found: dict[str, JSON] = {}
     held = row.get("attributes")
     if isinstance(held, dict):
-        _flat("", held, found)
+        _flat("", _regrouped(held), found)
     for key, value in row.items():
         if key.startswith(_PREFIX) and value == value:
-            _flat(key.removeprefix(_PREFIX), value, found)
+            _flat(key.removeprefix(_PREFIX), _whole(value), found)
     return found
+
+
+def _regrouped(flat: dict[str, JSON]) -> dict[str, JSON]:
+    """REST flattens what OpenInference defines as JSON text as well: `metadata.task` goes back into `metadata`."""
+    found: dict[str, JSON] = {}
+    for key, value in flat.items():
+        whole = next((name for name in _JSON_TEXT if key.startswith(f"{name}.")), None)
+        if whole is None:
+            found[key] = value
+            continue
+        *path, last = key.removeprefix(f"{whole}.").split(".")
+        place = found.setdefault(whole, {})
+        for part in path:
+            place = place.setdefault(part, {}) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            place[last] = value
+    return found
+
+
+def _whole(value: JSON) -> JSON:
+    """A column of integers with gaps is one of floats in a data frame."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _flat(prefix: str, value: JSON, found: dict[str, JSON]) -> None:
@@ -177,7 +210,7 @@ def _event(entry: JSON) -> SpanEvent:
     event = record(entry, "an event")
     attributes: dict[str, JSON] = {}
     flatten("", record(event.get("attributes"), "event attributes"), attributes)
-    return SpanEvent(text(event.get("name")), _time(event.get("timestamp"), "event timestamp"), attributes)
+    return SpanEvent(text(event.get("name")), _time(event.get("timestamp"), "event timestamp")[0], attributes)
 
 
 def _matches_columns(names: frozenset[str]) -> bool:

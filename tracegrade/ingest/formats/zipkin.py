@@ -19,6 +19,7 @@ from tracegrade.ingest.formats.common import (
     integer,
     optional_id,
     parsed_json,
+    readable,
     record,
     rows,
     small,
@@ -85,6 +86,8 @@ def _span(item: dict[str, JSON]) -> Span:
         resource.setdefault("service.name", service)
     start = unit_time(item.get("timestamp"), MICROSECOND, "timestamp")
     status, message = _status(tags)
+    events, lost_events = readable(rows(item.get("annotations"), "annotations"), _event)
+    links, lost_links = readable([v for k, v in tags.items() if k.startswith(_LINK_TAG)], _link)
     return Span(
         trace_id=hex_id(item.get("traceId"), TRACE_DIGITS, "traceId", pad=True),
         span_id=hex_id(item.get("id"), SPAN_DIGITS, "id", pad=True),
@@ -99,12 +102,12 @@ def _span(item: dict[str, JSON]) -> Span:
         resource=resource,
         scope_name=text(first(tags, "otel.scope.name", "otel.library.name")),
         scope_version=text(first(tags, "otel.scope.version", "otel.library.version")),
-        events=tuple(_event(a) for a in rows(item.get("annotations"), "annotations")),
-        links=tuple(_link(text(v)) for k, v in tags.items() if k.startswith(_LINK_TAG)),
+        events=events,
+        links=links,
         trace_state=text(tags.get("w3c.tracestate")),
         dropped_attributes=small(tags.get("otel.dropped_attributes_count")),
-        dropped_events=small(tags.get("otel.dropped_events_count")),
-        dropped_links=small(tags.get("otel.dropped_links_count")),
+        dropped_events=small(tags.get("otel.dropped_events_count")) + lost_events,
+        dropped_links=small(tags.get("otel.dropped_links_count")) + lost_links,
         precision_ns=TICK,
     )
 
@@ -149,9 +152,9 @@ def _event(entry: JSON) -> SpanEvent:
     return SpanEvent(value, time_ns, {})
 
 
-def _link(value: str) -> SpanLink:
+def _link(value: JSON) -> SpanLink:
     """The Collector's `trace id|span id|trace state|{attributes}|dropped`."""
-    trace_id, _, rest = value.partition("|")
+    trace_id, _, rest = text(value).partition("|")
     span_id, _, rest = rest.partition("|")
     return SpanLink(
         hex_id(trace_id, TRACE_DIGITS, "link trace id", pad=True),
