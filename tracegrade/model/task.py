@@ -5,6 +5,7 @@ A state is JSON, or a text that refers to one: `sha256:H` or a path beside the f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
@@ -40,6 +41,17 @@ Key: TypeAlias = StrictInt | StrictStr
 PathParts: TypeAlias = list[StrictStr | StrictInt]
 PathText: TypeAlias = StrictStr | PathParts
 """A path: a JSON Pointer (`/orders/#W1/status`), a dotted text without dots in its keys, or a list of parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateRef:
+    """A reference to a state or a report: `sha256:H` or a path, seen from the folder of the file that says it."""
+
+    ref: str
+    base: str
+
+    def __str__(self) -> str:
+        return self.ref
 
 
 class Model(BaseModel):
@@ -88,7 +100,7 @@ class StateGrader(Model):
     unordered: list[PathText] = Field(default=[], description="path globs of lists that are compared as multisets")
     ids: list[PathText] = Field(default=[], description="path globs of generated ids, compared up to renaming")
     tolerance: Annotated[float, Field(ge=0)] | Tolerance | None = None
-    strict_numbers: bool | None = Field(default=None, description="5 and 5.0 differ, as where states are hashed")
+    strict_numbers: bool = Field(default=False, description="5 and 5.0 differ, as where states are hashed")
     keys: dict[str, list[str]] = Field(default={}, description="table or list of records → its key columns")
 
     @model_validator(mode="after")
@@ -112,7 +124,7 @@ class OutputsGrader(Model):
 
     kind: Literal["outputs"] = "outputs"
     expected: list[StrictInt | StrictFloat | StrictStr] = Field(min_length=1)
-    normal_form: OutputForm | None = Field(default=None, description="default: casefold")
+    normal_form: OutputForm = "casefold"
     column: str | None = Field(default=None, description="search this recorded label instead of the messages")
 
 
@@ -122,7 +134,7 @@ class AnswerGrader(Model):
     kind: Literal["answer"] = "answer"
     expected: StrictInt | StrictFloat | StrictStr | None = None
     any_of: list[StrictInt | StrictFloat | StrictStr] | None = Field(default=None, min_length=1)
-    normal_form: AnswerForm | None = Field(default=None, description="default: exact")
+    normal_form: AnswerForm = "exact"
     extract: str | None = Field(default=None, description="regular expression; its first group is the answer")
     column: str | None = Field(default=None, description="take the answer from this recorded label")
 
@@ -284,6 +296,16 @@ class Task(Model):
         default=None, description=f"default: {', '.join(EXCLUDED_END_REASONS)}"
     )
     reference: Reference | None = None
+
+    @model_validator(mode="after")
+    def _known_words(self) -> Task:
+        if self.infeasible and self.benchmark != "osworld":
+            raise ValueError("`infeasible` is OSWorld's rule: it needs `benchmark: osworld`")
+        for name in ("failing_end_reasons", "excluded_end_reasons"):
+            for reason in getattr(self, name) or ():
+                if reason not in END_REASONS:
+                    raise ValueError(f"{name}: `{reason}` is none of {', '.join(END_REASONS)}")
+        return self
 
     @property
     def key(self) -> str:

@@ -41,7 +41,7 @@ class Options:
         tolerance = grader.tolerance
         if isinstance(tolerance, float):
             tolerance = Tolerance(absolute=tolerance)
-        return Options(Globs(grader.ignore), Globs(grader.unordered), tolerance, bool(grader.strict_numbers))
+        return Options(Globs(grader.ignore), Globs(grader.unordered), tolerance, grader.strict_numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,13 +39,14 @@ def texts(state: JSON) -> frozenset[str]:
     return frozenset(found)
 
 
-def generated(state: JSON, known: frozenset[str], globs: Globs) -> list[str]:
+def generated(state: JSON, known: frozenset[str], globs: Globs, *, records_only: bool = False) -> list[str]:
     """The generated ids of a state, in order of first appearance.
 
     Args:
         state: a final or expected state.
         known: `texts` of the initial state.
         globs: where ids stand.
+        records_only: take keys of records alone: where `known` is not of the whole initial state.
     """
     found: dict[str, None] = {}
 
@@ -57,13 +58,13 @@ def generated(state: JSON, known: frozenset[str], globs: Globs) -> list[str]:
                 below = globs.step(cursor, key)
                 if globs.hit(below) and isinstance(value, (dict, list)):
                     found.setdefault(key)
-                elif globs.hit(below):
+                elif globs.hit(below) and not records_only:
                     found.setdefault(str(value))
                 visit(value, below)
         elif isinstance(node, list):
             for i, value in enumerate(node):
                 below = globs.step(cursor, str(i))
-                if globs.hit(below) and not isinstance(value, (dict, list)):
+                if globs.hit(below) and not isinstance(value, (dict, list)) and not records_only:
                     found.setdefault(str(value))
                 visit(value, below)
 
@@ -154,7 +155,9 @@ def _renamings(
         yield names
 
 
-def align(expected: JSON, final: JSON, known: frozenset[str], globs: Globs, options: Options) -> JSON:
+def align(
+    expected: JSON, final: JSON, known: frozenset[str], globs: Globs, options: Options, *, records_only: bool = False
+) -> JSON:
     """The final state with its generated ids renamed to the expected ones, so as to leave the fewest differences.
 
     Args:
@@ -163,11 +166,13 @@ def align(expected: JSON, final: JSON, known: frozenset[str], globs: Globs, opti
         known: `texts` of the initial state.
         globs: where ids stand.
         options: how the states are compared.
+        records_only: only keys of records are generated ids.
 
     Raises:
         Undecidable: too many ids look alike.
     """
-    wanted, found = generated(expected, known, globs), generated(final, known, globs)
+    wanted = generated(expected, known, globs, records_only=records_only)
+    found = generated(final, known, globs, records_only=records_only)
     best, fewest = final, len(differing(expected, final, options))
     if not wanted or not found or fewest == 0:
         return best

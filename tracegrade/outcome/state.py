@@ -116,6 +116,7 @@ def grade_state(
     *,
     expected: JSON = MISSING,
     known: Callable[[JSON], frozenset[str]] = texts,
+    of_tables: bool = False,
 ) -> GraderResult:
     """Grade a final state.
 
@@ -125,6 +126,7 @@ def grade_state(
         final: the state after it, or `MISSING`.
         expected: the loaded `grader.expected`, where the grader has one.
         known: gives the texts of the initial state; pass one that remembers where many trials share it.
+        of_tables: the states are excerpts of tables, so that only keys of new records are generated ids.
 
     Returns:
         `unknown` where a state was not recorded or the comparison is undecided, `error` where the goal does not fit
@@ -137,7 +139,6 @@ def grade_state(
         return GraderResult("state", "unknown", "the initial state was not recorded")
     if whole and expected is MISSING:
         return GraderResult("state", "unknown", "the expected state could not be had")
-    options = Options.of(grader)
     try:
         initial = initial if initial is MISSING else keyed(initial, grader.keys)
         final = keyed(final, grader.keys)
@@ -145,7 +146,7 @@ def grade_state(
     except (PatchError, KeysError) as error:
         return GraderResult("state", "error", f"the goal does not fit the state: {error}")
     try:
-        results = [_grade_one(grader, a, initial, final, options, known) for a in alternatives]
+        results = [_grade_one(grader, a, initial, final, known, of_tables=of_tables) for a in alternatives]
     except Undecidable as error:
         return GraderResult("state", "unknown", str(error))
     except RecursionError:
@@ -179,11 +180,14 @@ def _grade_one(
     goal: Alternative,
     initial: JSON,
     final: JSON,
-    options: Options,
     known: Callable[[JSON], frozenset[str]],
+    *,
+    of_tables: bool,
 ) -> GraderResult:
+    options = Options.of(grader)
     if grader.ids:
-        final = align(goal.expected, final, known(initial), Globs(grader.ids), options)
+        globs = Globs(grader.ids)
+        final = align(goal.expected, final, known(initial), globs, options, records_only=of_tables)
     named = goal.named if grader.scope == "goal" else None
     found = differences(goal.expected, final, initial, options, named=named)
     decided = [d for d in found if not _undecided(d)]
