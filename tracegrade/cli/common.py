@@ -164,15 +164,23 @@ def write_reports(render: Callable[[Format], str], outs: Iterable[Path] | None) 
         outs: the values of `--out`. Check them with `out_format` before the work starts.
 
     Raises:
-        UsageError: an unknown ending, or a file that cannot be written; a report that is lost is a failure.
+        UsageError: an unknown ending, or a file that cannot be written.
     """
     for path in outs or ():
-        text = render(out_format(path))
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"--out {path}: cannot be written: {error.strerror or error}") from error
+        write_file(path, render(out_format(path)))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text to the file of `--out`, ending in a line feed; its folder is made.
+
+    Raises:
+        UsageError: it cannot be written; a report that is lost is a failure.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"--out {path}: cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager

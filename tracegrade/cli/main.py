@@ -35,7 +35,9 @@ class Entry:
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Grade traces": {},
     "Rules and tasks": {},
-    "Scores and gates": {},
+    "Scores and gates": {
+        "score": Entry("tracegrade.cli.score:app", "Success rate, pass^k, crashes and cost, with intervals."),
+    },
     "Traces and databases": {},
     "Set-up": {
         "init": Entry("tracegrade.cli.init:app", "Write a config and a starter pack of rules."),
