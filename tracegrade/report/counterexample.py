@@ -77,3 +77,17 @@ def _write_step(screen: Screen, step: StepRef, origin_ns: int | None) -> None:
         f"{role}{step_text(step)}{status}",
         Styled(f"{spans}{more}", "dim"),
     )
+
+
+def finding_text(finding: Finding, *, origin_ns: int | None = None, width: int = 100) -> str:
+    """One finding as lines of printable text without style, for formats that hold a block of text."""
+    screen = Screen(width=width)
+    write_finding(screen, finding, origin_ns=origin_ns)
+    return screen.text()
+
+
+def highlight_text(highlight: Highlight, *, width: int = 100) -> str:
+    """One rule that did not pass as lines of printable text without style."""
+    screen = Screen(width=width)
+    write_highlight(screen, highlight)
+    return screen.text()

@@ -17,10 +17,15 @@ def render(report: BaseModel) -> str:
 
     The records are written as they are, without a copy as dictionaries: a report may hold a million of them.
     """
+    return json_document(report)
+
+
+def json_document(value: object) -> str:
+    """Any JSON value or record as text, in the one form that every JSON report has."""
     try:
-        return orjson.dumps(report, default=_record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2).decode() + "\n"
+        return orjson.dumps(value, default=_record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2).decode() + "\n"
     except TypeError:
-        return json.dumps(_plain(report), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
+        return json.dumps(_plain(value), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
 
 
 def _record(value: object) -> JSON:

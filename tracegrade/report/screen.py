@@ -38,6 +38,8 @@ class Styled(NamedTuple):
 class Screen:
     """Collects lines. Control characters of the data never reach the output: only our own style codes do.
 
+    A line never begins with `::`, which some CI runners obey.
+
     Args:
         style: write ANSI style codes.
         width: columns to wrap prose at.
@@ -50,7 +52,10 @@ class Screen:
 
     def line(self, *parts: str | Styled) -> None:
         """Add one line made of the parts."""
-        self._lines.append("".join(self._write(p) for p in parts).rstrip())
+        text = "".join(self._write(p) for p in parts).rstrip()
+        if text.lstrip().startswith("::"):  # data that begins a line must not be a command to a CI runner
+            text = text.replace("::", "\\::", 1)
+        self._lines.append(text)
 
     def blank(self) -> None:
         """Add an empty line, unless there is one already or nothing above it."""
