@@ -111,7 +111,7 @@ def _tool_message(value: JSON) -> dict[str, Any] | None:
             return None
         if "tool_call_id" in value:
             return value
-        for key in ("data", "kwargs", "output", "update"):
+        for key in ("output", "data", "update", "kwargs"):
             if isinstance(value.get(key), dict):
                 value = value[key]
                 break

@@ -101,6 +101,9 @@ def build_trajectory(
     for model in models:
         talk.hear(model)
     _agent_histories(forest, models, talk)
+    if talk.joined_by_order:
+        message = f"ids of {talk.joined_by_order} tool results match no request; joined by order"
+        warnings.append(Gap("call_ids_do_not_join", message, talk.joined_by_order))
     ran, layer_warnings = span_calls(forest)
     calls, join_warnings = join(talk.calls, ran)
     calls = fold_handed_over(calls)
@@ -479,6 +482,8 @@ def _status(
         return "unfinished", Evidence(False, suspect.suspect, "the span never ended")
     if suspect.suspect:
         return "ok", suspect
+    if not call.spans and call.result_key() is None:
+        return None, NONE._replace(text="it came back, but neither a span nor a result is recorded")
     return "ok", NONE if call.result_key() is not None else NONE._replace(
         text="no evidence of failure; no result recorded"
     )

@@ -30,6 +30,7 @@ class Thread:
     position: int = 0
     last_end: int = 0
     last_output: Key | None = None
+    last_model: ModelDraft | None = None
     calls_seen: bool = False
 
 
@@ -42,6 +43,7 @@ class Talk:
     messages: list[MessageDraft] = field(default_factory=list)
     by_id: dict[str, list[CallDraft]] = field(default_factory=dict)
     n_turns: int = 0
+    joined_by_order: int = 0
 
     def hear(self, model: ModelDraft) -> None:
         """Takes one model call: aligns its input, then adds its output. Call in order of start."""
@@ -53,6 +55,7 @@ class Talk:
         if model.output is not None:
             self._take_output(thread, model)
         thread.position += 3
+        thread.last_model = model
         thread.last_end = max(thread.last_end, model.end)
 
     # Input ------------------------------------------------------------------------------------------------------
@@ -109,6 +112,7 @@ class Talk:
         after_user = False
         group: object = object()
         open_calls: list[CallDraft] = []
+        strays: list[ResultPart] = []
         previous = ""
         for (key, role, part), match in zip(items, matches, strict=True):
             if isinstance(part, TextPart):
@@ -125,11 +129,23 @@ class Talk:
                 if isinstance(call, CallDraft):
                     open_calls.append(call)
             elif isinstance(part, ResultPart):
-                self._response(thread, key, part, open_calls, model, match)
+                if not self._response(thread, key, part, open_calls, match) and match is None:
+                    strays.append(part)
             previous = "call" if isinstance(part, CallPart) else "other"
         for call in open_calls:
             if not call.responded:
                 call.repeated = True
+        self._take_strays(thread, strays)
+
+    def _take_strays(self, thread: Thread, strays: list[ResultPart]) -> None:
+        """Results whose ids match no request, where as many calls of the last answer wait: the ids are made up."""
+        waiting = [
+            d for d in thread.drafts if isinstance(d, CallDraft) and d.asked_by is thread.last_model and not d.responded
+        ]
+        if strays and thread.last_model is not None and len(strays) == len(waiting):
+            for part, call in zip(strays, waiting, strict=True):
+                self._respond(thread, call, part)
+            self.joined_by_order += len(strays)
 
     def _message(
         self, thread: Thread, key: Key, role: str, part: TextPart, model: ModelDraft, *, said: bool
@@ -191,9 +207,9 @@ class Talk:
         key: Key,
         part: ResultPart,
         open_calls: list[CallDraft],
-        model: ModelDraft,
         match: int | None,
-    ) -> None:
+    ) -> bool:
+        """Gives a result to the call that it answers; False where none is known."""
         call: CallDraft | None = None
         if part.id is not None:
             for candidate in reversed(open_calls):
@@ -207,12 +223,16 @@ class Talk:
             waiting = [c for c in open_calls if not c.responded and (part.name is None or c.tool == part.name)]
             call = waiting[0] if waiting else None
         if call is not None and call.responded and match is not None:
-            return
+            return True
         if match is None:
             thread.position += 1
             self._append(thread, key, None)
         if call is None:
-            return
+            return False
+        self._respond(thread, call, part)
+        return True
+
+    def _respond(self, thread: Thread, call: CallDraft, part: ResultPart) -> None:
         call.responded = True
         call.repeated = False
         call.results.append((part.content, "tool message in the next input"))
@@ -247,7 +267,7 @@ class Talk:
                 self._append(thread, key, call)
                 asked.append(call)
             elif isinstance(part, ResultPart):
-                self._response(thread, key, part, asked, model, None)
+                self._response(thread, key, part, asked, None)
             thread.last_output = key
         thread.position = text_position - 1
         if items:
