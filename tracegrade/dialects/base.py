@@ -21,12 +21,14 @@ Role: TypeAlias = Literal[
     "guardrail",
     "evaluation",
     "handoff",
-    "mcp",
+    "message",
+    "decision",
     "setup",
     "drop",
 ]
-"""What a span is to a trajectory: `chain` spans only give structure, `mcp` spans are transport layers of a tool call,
-`setup` spans (create_agent, server/discover) are listed but make no trajectory, `drop` spans are placeholders."""
+"""What a span is to a trajectory: `chain` spans only give structure, a `message` span is something said, a `decision`
+lets a tool call run or not, `setup` spans (create_agent, server/discover) are listed but make no trajectory, `drop`
+spans are placeholders."""
 
 FIELDS = (
     "tool",
@@ -51,6 +53,7 @@ FIELDS = (
     "reasoning_tokens",
     "cost_usd",
     "tool_status",
+    "decision",
     "error_type",
     "query",
 )

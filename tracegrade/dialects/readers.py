@@ -571,5 +571,6 @@ READERS: dict[str, Reader] = {
     "agent_from_name": name_without("invoke_agent ", ".agent"),
     "workflow_from_name": name_without("invoke_workflow ", ".workflow"),
     "mcp_tool": mcp_tool,
+    "product": lambda span: span.name.partition(".")[0].replace("_", "-"),
     "span_name": lambda span: span.name or MISSING,
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracegrade.dialects.content import NOT_CAPTURED, best
 from tracegrade.dialects.interpret import Facts
-from tracegrade.dialects.messages import Message
+from tracegrade.dialects.messages import Message, TextPart
 from tracegrade.dialects.registry import Registry
 from tracegrade.model.span import Span
 from tracegrade.model.trajectory import CallStatus, Gap, Step, StepKind, Trajectory, Usage
@@ -32,7 +32,9 @@ _OTHER_STEPS: dict[str, StepKind] = {
     "retrieval": "retrieval",
     "guardrail": "guardrail",
     "evaluation": "evaluation",
+    "message": "message",
 }
+_DENIED = frozenset({"reject", "rejected", "deny", "denied", "abort", "aborted", "cancel", "cancelled", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,9 @@ def build_trajectory(
         warnings.append(Gap("call_ids_do_not_join", message, talk.joined_by_order))
     ran, layer_warnings = span_calls(forest)
     calls, join_warnings = join(talk.calls, ran)
-    calls = fold_handed_over(calls)
+    calls = _denied(forest, fold_handed_over(calls))
     warnings += layer_warnings + join_warnings
-    _tasks_of_turns(calls, talk)
+    _number_turns(calls, talk)
     others = [SpanDraft(facts=f, kind=_OTHER_STEPS[f.role]) for f in forest.facts if f.role in _OTHER_STEPS]
     built = _Built(forest, talk, models, calls, others, warnings, usages)
     built.gaps = gap_rules.structure_gaps(forest)
@@ -242,7 +244,29 @@ def _agent_histories(forest: Forest, models: Sequence[ModelDraft], talk: Talk) -
         talk.hear(teller)
 
 
-def _tasks_of_turns(calls: Sequence[CallDraft], talk: Talk) -> None:
+def _denied(forest: Forest, calls: list[CallDraft]) -> list[CallDraft]:
+    """Marks the calls that a recorded decision kept from running; one without any other trace of it becomes a call."""
+    by_span = {id(f): c for c in calls for f in c.spans}
+    for f in forest.facts:
+        if f.role != "decision" or (f.text("decision") or "").lower() not in _DENIED:
+            continue
+        why = f"denied: span {f.span.span_id}"
+        above = next((by_span[id(a)] for a in forest.ancestors(f) if id(a) in by_span), None)
+        call_id, tool = f.text("call_id"), f.text("tool") or ""
+        if above is None and call_id is not None:
+            above = next((c for c in calls if c.call_id == call_id), None)
+            if above is not None and above.spans:
+                continue
+        if above is None:
+            above = CallDraft(tool=tool, call_id=call_id, requested=True, trace_id=f.span.trace_id)
+            above.arguments.append(f.content("arguments"))
+            above.at_span = f
+            calls.append(above)
+        above.denied = why
+    return calls
+
+
+def _number_turns(calls: Sequence[CallDraft], talk: Talk) -> None:
     """Numbers the turns in the order in which they were asked for; a turn seen only in a history gets one too."""
     groups: dict[int, int] = {}
     for call in calls:
@@ -316,6 +340,8 @@ def _display(draft: Draft) -> tuple[int, int, int]:
             return (draft.spans[0].span.start_ns or 0, 4, position)
         if draft.asked_by is not None:
             return (draft.asked_by.end, 3, position)
+        if draft.at_span is not None:
+            return (draft.at_span.span.start_ns or 0, 3, position)
         return (draft.seen_by.start if draft.seen_by is not None else 0, 0, position)
     if isinstance(draft, MessageDraft):
         if draft.said_by is not None:
@@ -353,6 +379,9 @@ def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_inde
             placement.own = {c: Interval(span.end_ns, span.end_ns, i.tick) for c, i in forest.own(span).items()}
     elif isinstance(draft, CallDraft) and draft.asked_by is not None and not draft.early:
         anchor = draft.asked_by.facts
+    elif isinstance(draft, CallDraft) and draft.at_span is not None:
+        anchor = draft.at_span
+        placement.own = forest.own(anchor.span)
     if anchor is not None:
         inside = [by_span[id(a)] for a in forest.ancestors(anchor) if id(a) in by_span]
         placement.inside = tuple(i for i in inside if i != own_index)
@@ -438,13 +467,15 @@ def _requested_unknown(built: _Built) -> Tri:
 
 
 def _executed(built: _Built, call: CallDraft, sibling_turns: set[int]) -> Tri:
+    if call.denied is not None:
+        return False
     if call.spans:
         return True
     if call.early:
         return True if call.responded and call.after_user else None
     if call.responded:
         return True
-    if call.denied is not None or call.repeated:
+    if call.repeated:
         return False
     if built.complete and isinstance(call.group, int) and call.group in sibling_turns:
         return False
@@ -542,6 +573,24 @@ def _message_step(draft: MessageDraft, index: int) -> Step:
 def _span_step(draft: SpanDraft, index: int) -> Step:
     facts = draft.facts
     span = facts.span
+    if draft.kind == "message":
+        said = facts.messages("input_messages") or []
+        texts = [p.text for m in said for p in m.parts if isinstance(p, TextPart) and p.text is not None]
+        text = "\n".join(texts) if texts else None
+        return Step(
+            index=index,
+            kind="message",
+            name="user",
+            seq=index,
+            role="user",
+            text=text,
+            text_state="captured" if text is not None else "not_captured",
+            start_ns=span.start_ns,
+            end_ns=span.end_ns,
+            trace_id=span.trace_id,
+            span_ids=(span.span_id,),
+            sources={"role": facts.role_source},
+        )
     name = facts.text("agent") if draft.kind == "agent" else None
     result, _ = facts.content("result") if draft.kind != "agent" else (NOT_CAPTURED, "")
     evidence = span_evidence(facts)

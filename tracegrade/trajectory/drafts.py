@@ -1,4 +1,4 @@
-"""What is being learnt of a trajectory while its spans are read: calls, messages, model calls, before they are steps."""
+"""What is learnt of a trajectory while its spans are read: calls, messages and model calls, before they are steps."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class CallDraft(Draft):
     responded: bool = False
     repeated: bool = False
     denied: str | None = None
+    at_span: Facts | None = None
     failed: str | None = None
     asked_by: ModelDraft | None = None
     seen_by: ModelDraft | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.span import Span
@@ -191,7 +192,7 @@ def group(parts: Sequence[Part]) -> list[Group]:
 def _one_after_another(members: Sequence[Part]) -> bool:
     if len({m.services for m in members}) != 1:
         return False
-    return all(a.end_ns <= b.start_ns for a, b in zip(members, members[1:], strict=False))
+    return all(a.end_ns <= b.start_ns for a, b in pairwise(members))
 
 
 def describe(groups: Sequence[Group]) -> list[str]:

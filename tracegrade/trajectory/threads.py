@@ -244,7 +244,6 @@ class Talk:
     # Output -----------------------------------------------------------------------------------------------------
 
     def _take_output(self, thread: Thread, model: ModelDraft) -> None:
-        assert model.output is not None
         items = list(_items(model.output))
         has_calls = any(isinstance(part, CallPart) for _, _, part in items)
         if has_calls and model.turn is None:

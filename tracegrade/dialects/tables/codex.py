@@ -11,7 +11,17 @@ DIALECT = Dialect(
     roles=(
         (
             "@name",
-            {"codex.tool_result": "tool", "codex.sse_event": "model", "codex.user_prompt": "chain", "*": "chain"},
+            {
+                "codex.session": "agent",
+                "codex.tool_result": "tool",
+                "codex.user_prompt": "message",
+                "codex.tool_decision": "decision",
+            },
+        ),
+        ("event.kind", {"response.completed": "model"}),
+        (
+            "@name",
+            {"codex.*": "chain"},
         ),
     ),
     fields={
@@ -26,6 +36,9 @@ DIALECT = Dialect(
         "reasoning_tokens": ("reasoning_token_count",),
         "conversation_id": ("conversation.id",),
         "tool_status": ("success",),
+        "decision": ("decision",),
+        "input_messages": ("prompt|input_messages",),
+        "agent": ("@product",),
     },
     tool_spans=True,
 )

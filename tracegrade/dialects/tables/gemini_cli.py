@@ -8,7 +8,18 @@ DIALECT = Dialect(
     version="2026-11",
     checked="2026-11-30",
     marks=("name:gemini_cli.*",),
-    roles=(("@name", {"gemini_cli.tool_call": "tool", "gemini_cli.api_response": "model", "*": "chain"}),),
+    roles=(
+        (
+            "@name",
+            {
+                "gemini_cli.session": "agent",
+                "gemini_cli.tool_call": "tool",
+                "gemini_cli.api_response": "model",
+                "gemini_cli.user_prompt": "message",
+                "gemini_cli.*": "chain",
+            },
+        ),
+    ),
     fields={
         "tool": ("function_name",),
         "call_id": ("call_id",),
@@ -21,6 +32,9 @@ DIALECT = Dialect(
         "conversation_id": ("session.id",),
         "error_type": ("error_type",),
         "tool_status": ("success",),
+        "decision": ("decision",),
+        "input_messages": ("prompt|input_messages",),
+        "agent": ("@product",),
     },
     tool_spans=True,
 )

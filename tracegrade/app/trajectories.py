@@ -1,0 +1,203 @@
+"""Trajectories out of files or a database: read, store, group, rebuild.
+
+Traces stream through: one that stands alone becomes a trajectory as it is read; those that may belong together are
+noted, grouped once all are known, and read again. Memory holds one trace at a time and a few words on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracegrade.dialects.logs import spans_from_logs
+from tracegrade.dialects.registry import Registry
+from tracegrade.errors import InputError, UsageError
+from tracegrade.model.span import Span
+from tracegrade.model.trajectory import Trajectory
+from tracegrade.model.values import canonical
+from tracegrade.trajectory.build import BuildOptions, build_trajectory
+from tracegrade.trajectory.forest import Forest
+from tracegrade.trajectory.group import Group, Part, describe, group, parts_of
+
+if TYPE_CHECKING:
+    from tracegrade.store import Store
+
+_GRADED_ROLES = frozenset({"agent", "workflow", "model", "tool", "handoff", "message"})
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryOptions:
+    """How spans become trajectories.
+
+    Attributes:
+        group_by: `auto`, `trace`, `conversation`, or an attribute's name.
+        task_key, trial_key: span or resource attributes that hold a trial's task and number.
+        trial_traces: trace id → a name of the trial that a trials file gives it; such traces join by it only.
+        trial_conversations: conversation id → the same.
+        build: how spans are read.
+        dialects: files of a user's own dialects.
+    """
+
+    group_by: str = "auto"
+    task_key: str | None = None
+    trial_key: str | None = None
+    trial_traces: Mapping[str, str] = field(default_factory=dict)
+    trial_conversations: Mapping[str, str] = field(default_factory=dict)
+    build: BuildOptions = field(default_factory=BuildOptions)
+    dialects: tuple[Path, ...] = ()
+
+
+@dataclass(slots=True)
+class Seen:
+    """What went by while trajectories were read, known once the last one was.
+
+    Attributes:
+        set_up: ids of traces that only prepare agents.
+        other: number of traces without any GenAI span.
+        joined: what was joined or split, in sentences.
+        spans_by_dialect: dialect → number of spans read in it.
+    """
+
+    set_up: list[str] = field(default_factory=list)
+    other: int = 0
+    joined: list[str] = field(default_factory=list)
+    spans_by_dialect: dict[str, int] = field(default_factory=dict)
+
+
+def iter_trajectories(
+    store: Store, options: TrajectoryOptions | None = None, seen: Seen | None = None
+) -> Iterator[Trajectory]:
+    """The trajectories of a store: those of single traces in order of time, then those of several.
+
+    Args:
+        store: an open store.
+        options: how to group and read.
+        seen: takes what else is in the store.
+    """
+    options = options or TrajectoryOptions()
+    seen = seen if seen is not None else Seen()
+    registry = _registry(options)
+    waiting: list[Part] = []
+    for spans in _all_traces(store):
+        forest = Forest(spans, registry)
+        _count(forest, seen)
+        if not any(f.role in _GRADED_ROLES for f in forest.facts):
+            if any(f.role == "setup" for f in forest.facts):
+                seen.set_up.append(spans[0].trace_id)
+            else:
+                seen.other += 1
+            continue
+        parts = [_own(p, options) for p, _ in parts_of(spans, forest, options.group_by, _keys(options))]
+        alone = len(parts) == 1 and parts[0].conversation_id is None and parts[0].key is None
+        if alone:
+            yield _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
+        else:
+            waiting += parts
+    groups = group(waiting)
+    seen.joined = describe(groups)
+    for found in groups:
+        ids = sorted({p.trace_id for p in found.parts})
+        yield _trajectory(registry, options, found, _spans_of(store, registry, options, found, ids), None)
+
+
+def _all_traces(store: Store) -> Iterator[list[Span]]:
+    yield from store.traces()
+    by_trace: dict[str, list[Span]] = {}
+    for span in spans_from_logs(store.loose_logs()):
+        by_trace.setdefault(span.trace_id, []).append(span)
+    yield from by_trace.values()
+
+
+def _count(forest: Forest, seen: Seen) -> None:
+    for f in forest.facts:
+        if f.dialect is not None:
+            seen.spans_by_dialect[f.dialect] = seen.spans_by_dialect.get(f.dialect, 0) + 1
+
+
+def _keys(options: TrajectoryOptions) -> tuple[str, ...]:
+    return tuple(k for k in (options.task_key, options.trial_key) if k)
+
+
+def _own(part: Part, options: TrajectoryOptions) -> Part:
+    """A part under the name of the trial that a trials file gives its trace or conversation."""
+    name = options.trial_traces.get(part.trace_id)
+    if name is None and part.conversation_id is not None:
+        name = options.trial_conversations.get(part.conversation_id)
+    return replace(part, key=name) if name is not None and part.key is None else part
+
+
+def _spans_of(
+    store: Store, registry: Registry, options: TrajectoryOptions, found: Group, ids: Sequence[str]
+) -> list[Span]:
+    wanted = {(p.trace_id, p.root) for p in found.parts}
+    traces = list(store.traces(ids)) or [
+        [s for s in spans_from_logs(store.loose_logs()) if s.trace_id == i] for i in ids
+    ]
+    spans: list[Span] = []
+    for trace in traces:
+        if (trace[0].trace_id, None) in wanted and len([w for w in wanted if w[0] == trace[0].trace_id]) == 1:
+            parts = parts_of(trace, Forest(trace, registry), options.group_by, _keys(options))
+            spans += next((own for part, own in parts if part.root is None), trace)
+            continue
+        for part, own in parts_of(trace, Forest(trace, registry), options.group_by, _keys(options)):
+            if (part.trace_id, part.root) in wanted:
+                spans += own
+    return spans
+
+
+def _trajectory(
+    registry: Registry, options: TrajectoryOptions, found: Group, spans: Sequence[Span], forest: Forest | None
+) -> Trajectory:
+    first = found.parts[0]
+    identity = min(p.trace_id for p in found.parts)
+    if first.root is not None and len({p.trace_id for p in found.parts}) == 1:
+        identity = f"{identity}/{first.root}"
+    built = build_trajectory(
+        spans,
+        registry,
+        options.build,
+        trajectory_id=identity,
+        conversation_id=found.conversation_id or first.conversation_id,
+        joined_by=found.joined_by,
+        forest=forest,
+    )
+    task = _attribute_text(built, options.task_key)
+    trial = _attribute_text(built, options.trial_key)
+    return replace(built, task_id=task, trial=trial) if task is not None or trial is not None else built
+
+
+def _attribute_text(trajectory: Trajectory, key: str | None) -> str | None:
+    if key is None or key not in trajectory.attributes:
+        return None
+    value = trajectory.attributes[key]
+    return value if isinstance(value, str) else canonical(value)
+
+
+def _registry(options: TrajectoryOptions) -> Registry:
+    from tracegrade.dialects.custom import load_dialects
+
+    return Registry(load_dialects(options.dialects))
+
+
+def trajectories_from_paths(
+    paths: Sequence[str], options: TrajectoryOptions | None = None, db: Path | None = None
+) -> Iterator[Trajectory]:
+    """The trajectories in some files, read into memory (or into a database that is kept).
+
+    Raises:
+        InputError: no file could be read.
+        UsageError: nothing to read was named.
+    """
+    from tracegrade.app.load import load
+    from tracegrade.store import Store
+
+    if not paths:
+        msg = "no input named: give files, folders, globs, or - for standard input"
+        raise UsageError(msg)
+    with Store.open(db) as store:
+        report = load(store, paths)
+        if report.errors and not report.spans_distinct and not report.spans_read:
+            raise InputError("\n".join(report.errors))
+        yield from iter_trajectories(store, options)
