@@ -45,7 +45,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The fit by moments over tasks with n ≥ 2; a and b are None outside (0, ∞)."""
+    """The fit by moments over tasks with n ≥ 2; s, a and b are None where a or b is outside (0, ∞)."""
 
     m1: float | None
     m2: float | None
@@ -89,9 +89,9 @@ def _binomial_log_likelihood(n: Ints, c: Ints, tasks: Floats) -> tuple[Floats, F
     """Pooled rate and log-likelihood of one common probability, for each row of task numbers (fits, types)."""
     from scipy.special import xlog1py, xlogy
 
-    p = (tasks @ c) / (tasks @ n)
+    p = (tasks * c).sum(axis=1) / (tasks * n).sum(axis=1)
     logs = xlogy(c, p[:, None]) + xlog1py(n - c, -p[:, None]) + _log_choose(n, c)
-    return p, np.asarray((tasks * logs).sum(axis=1), dtype=np.float64)
+    return p, np.where(tasks > 0, tasks * np.where(tasks > 0, logs, 0.0), 0.0).sum(axis=1)
 
 
 def fit(n: ArrayLike, c: ArrayLike) -> Fit:
@@ -114,16 +114,17 @@ def fit_many(n: Ints, c: Ints, tasks: Floats) -> list[Fit]:
     """Fit several histograms over the same (n, c) types at once.
 
     Args:
-        n, c: the types, shape (types,), n ≥ 1.
+        n, c: the types, shape (types,), or (fits, types) where each fit has its own; n ≥ 1.
         tasks: number of tasks of each type in each histogram, shape (fits, types).
     """
+    n, c = np.broadcast_to(n, tasks.shape), np.broadcast_to(c, tasks.shape)
     pooled, null = _binomial_log_likelihood(n, c, tasks)
     inner = np.any((tasks > 0) & (c > 0) & (c < n), axis=1)
     log_ab, best = np.zeros((len(tasks), 2)), np.full(len(tasks), -np.inf)
     if inner.any():
-        log_ab[inner], best[inner] = _maximise(n, c, tasks[inner], pooled[inner])
+        log_ab[inner], best[inner] = _maximise(n[inner], c[inner], tasks[inner], pooled[inner])
     return [
-        _name(n, c, tasks[i], float(pooled[i]), float(null[i]), bool(inner[i]), log_ab[i], float(best[i]))
+        _name(n[i], c[i], tasks[i], float(pooled[i]), float(null[i]), bool(inner[i]), log_ab[i], float(best[i]))
         for i in range(len(tasks))
     ]
 
@@ -151,24 +152,26 @@ def _maximise(n: Ints, c: Ints, tasks: Floats, pooled: Floats) -> tuple[Floats, 
     log_ab = np.log(_start(n, c, tasks, pooled))
     value = _value(n, c, tasks, log_ab)
     damping = np.full(len(tasks), 1e-3)
+    left = np.arange(len(tasks))
     for _ in range(100):
-        slope, curve = _derivatives(n, c, tasks, log_ab)
-        move = _newton_step(slope, curve, damping)
-        tried = np.clip(log_ab + move, -LIMIT, LIMIT)
-        new = _value(n, c, tasks, tried)
-        better = new >= value
-        log_ab = np.where(better[:, None], tried, log_ab)
-        value = np.where(better, new, value)
-        damping = np.where(better, damping / 8, np.maximum(damping, 1e-9) * 16)
-        if np.all(np.abs(move) < 1e-10):
+        slope, curve = _derivatives(n[left], c[left], tasks[left], log_ab[left])
+        move = _newton_step(slope, curve, damping[left])
+        tried = np.clip(log_ab[left] + move, -LIMIT, LIMIT)
+        new = _value(n[left], c[left], tasks[left], tried)
+        better = new >= value[left]
+        log_ab[left] = np.where(better[:, None], tried, log_ab[left])
+        value[left] = np.where(better, new, value[left])
+        damping[left] = np.where(better, damping[left] / 8, np.maximum(damping[left], 1e-9) * 16)
+        left = left[np.abs(move).max(axis=1) >= 1e-10]
+        if left.size == 0:
             break
     return log_ab, value
 
 
 def _start(n: Ints, c: Ints, tasks: Floats, pooled: Floats) -> Floats:
     """Starting a and b from the pooled rate and the excess of pairs that agree, shape (fits, 2)."""
-    pairs = tasks @ (n * (n - 1.0))
-    both = tasks @ (c * (c - 1.0)) / np.maximum(pairs, 1.0)
+    pairs = (tasks * n * (n - 1.0)).sum(axis=1)
+    both = (tasks * c * (c - 1.0)).sum(axis=1) / np.maximum(pairs, 1.0)
     rho = np.clip((both - pooled**2) / np.maximum(pooled * (1 - pooled), 1e-12), 0.02, 0.9)
     size = (1 - rho) / rho
     return np.column_stack([pooled * size, (1 - pooled) * size])
@@ -231,8 +234,7 @@ def moments(n: ArrayLike, c: ArrayLike) -> Moments:
         return Moments(m1, m2, None, None, None)
     s = (m1 - m2) / excess
     a, b = m1 * s, (1 - m1) * s
-    inside = a > 0 and b > 0
-    return Moments(m1, m2, s, a if inside else None, b if inside else None)
+    return Moments(m1, m2, s, a, b) if a > 0 and b > 0 else Moments(m1, m2, None, None, None)
 
 
 def curve_hat(a: ArrayLike, b: ArrayLike, k: int) -> Floats:
@@ -347,18 +349,20 @@ def curve_interval(
 
 
 def _refit(fitted: Fit, trials: Ints, draws: int, seed: int) -> list[Fit]:
-    """Fits to histograms drawn from a fit; tasks are taken in the order of their n, so their order does not matter."""
+    """Fits to counts drawn from a fit; tasks are taken in the order of their n, so their order does not matter."""
     trials = np.sort(trials)
     rng = np.random.default_rng(seed)
-    sizes, starts = np.unique(trials, return_index=True)
-    offset = np.concatenate([[0], np.cumsum(sizes + 1)])
+    sizes, index = np.unique(trials, return_inverse=True)
+    if trials.size <= int((sizes + 1).sum()):
+        counts = simulate(fitted, trials, draws, rng)
+        return fit_many(trials, counts, np.ones(counts.shape))
+    offset = np.concatenate([[0], np.cumsum(sizes + 1)[:-1]])
     types_n = np.repeat(sizes, sizes + 1)
     types_c = np.concatenate([np.arange(s + 1) for s in sizes])
     tasks = np.zeros((draws, len(types_n)))
     block = max(1, 4_000_000 // len(trials))
-    base = np.repeat(offset[:-1], np.diff([*starts, len(trials)]))
     for first in range(0, draws, block):
-        counts = simulate(fitted, trials, min(block, draws - first), rng) + base
-        for row, code in enumerate(counts, start=first):
+        codes = simulate(fitted, trials, min(block, draws - first), rng) + offset[index]
+        for row, code in enumerate(codes, start=first):
             tasks[row] = np.bincount(code, minlength=len(types_n))
     return fit_many(types_n, types_c, tasks)
