@@ -355,28 +355,6 @@ class Overview(Record):
     last_ns: int | None = None
 
 
-class CheckReport(Record):
-    """All that `check` says."""
-
-    schema_: str = Field(default=CHECK_SCHEMA, alias="schema")
-    tracegrade_version: str = __version__
-    inputs: tuple[InputReport, ...] = ()
-    summary: Summary = Summary()
-    coverage: Coverage = Coverage()
-    overview: Overview = Overview()
-    warnings: tuple[Warned, ...] = ()
-    trajectories: tuple[TrajectoryReport, ...] = ()
-    unmatched: Unmatched = Unmatched()
-    trials: tuple[TrialReport, ...] = ()
-    rules: tuple[RuleReport, ...] = ()
-    rule_sources: tuple[str, ...] = Field(default=(), description="rule files and packs, as they were asked for")
-    tasks_sha256: str | None = None
-    protocol: dict[str, JSON] = {}
-    dialects: tuple[DialectReport, ...] = ()
-    group_by: str = "auto"
-    seed: int = 0
-
-
 class StepReport(Record):
     """One step as `show` gives it (DESIGN §4).
 
@@ -441,6 +419,29 @@ class ShownTrajectory(Record):
     start_ns: int | None = None
     duration_ns: int | None = None
     steps: tuple[StepReport, ...] = ()
+
+
+class CheckReport(Record):
+    """All that `check` says. `shown` holds trajectories step by step for a page; it is no part of the JSON."""
+
+    schema_: str = Field(default=CHECK_SCHEMA, alias="schema")
+    tracegrade_version: str = __version__
+    inputs: tuple[InputReport, ...] = ()
+    summary: Summary = Summary()
+    coverage: Coverage = Coverage()
+    overview: Overview = Overview()
+    warnings: tuple[Warned, ...] = ()
+    trajectories: tuple[TrajectoryReport, ...] = ()
+    unmatched: Unmatched = Unmatched()
+    trials: tuple[TrialReport, ...] = ()
+    rules: tuple[RuleReport, ...] = ()
+    rule_sources: tuple[str, ...] = Field(default=(), description="rule files and packs, as they were asked for")
+    tasks_sha256: str | None = None
+    protocol: dict[str, JSON] = {}
+    dialects: tuple[DialectReport, ...] = ()
+    group_by: str = "auto"
+    seed: int = 0
+    shown: tuple[ShownTrajectory, ...] = Field(default=(), exclude=True, repr=False)
 
 
 class ShowReport(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_UNPRINTABLE = re.compile(
+UNPRINTABLE = re.compile(
     "["
     "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: terminal escape codes
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: text that reads otherwise than it is
@@ -13,6 +13,8 @@ _UNPRINTABLE = re.compile(
     "\ud800-\udfff"  # lone surrogates: cannot be encoded
     "]"
 )
+"""What `printable` writes out."""
+
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -34,8 +36,8 @@ def printable(text: str, *, newlines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     if newlines:
-        return "\n".join(_UNPRINTABLE.sub(_escape, line) for line in text.split("\n"))
-    return _UNPRINTABLE.sub(_escape, text)
+        return "\n".join(UNPRINTABLE.sub(_escape, line) for line in text.split("\n"))
+    return UNPRINTABLE.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -1,15 +1,20 @@
-"""A report as JSON: keys sorted, the same bytes for the same report, integers exact at any size."""
+"""A report as JSON: keys sorted, the same bytes for the same report, integers exact at any size.
+
+Control and bidi characters in texts are written as JSON escapes: the value is the same, and a terminal is not touched.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import fields, is_dataclass
 
 import orjson
 from pydantic import BaseModel
 
 from tracegrade.model.values import JSON
+from tracegrade.report.escape import UNPRINTABLE
 
 
 def render(report: BaseModel) -> str:
@@ -23,14 +28,24 @@ def render(report: BaseModel) -> str:
 def json_document(value: object) -> str:
     """Any JSON value or record as text, in the one form that every JSON report has."""
     try:
-        return orjson.dumps(value, default=_record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2).decode() + "\n"
+        text = orjson.dumps(value, default=_record, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2).decode()
     except TypeError:
-        return json.dumps(_plain(value), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
+        text = json.dumps(_plain(value), sort_keys=True, indent=2, ensure_ascii=True)
+    return (text if text.isascii() and "\x7f" not in text else UNPRINTABLE.sub(_escape, text)) + "\n"
+
+
+def _escape(match: re.Match[str]) -> str:
+    char = match.group()
+    if char < " ":
+        return char  # line feeds between the values: inside texts, JSON has escaped them already
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
 def _record(value: object) -> JSON:
     if isinstance(value, BaseModel):
         record = {**value.__dict__, **(value.model_extra or {})}
+        record.pop("shown", None)  # what a page shows beside the report is no part of its JSON
         if "schema_" in record:
             record["schema"] = record.pop("schema_")
         return record
