@@ -32,8 +32,9 @@ class DocumentFormat:
 
     Attributes:
         name: as printed by `inspect`, such as `jaeger-json`.
-        matches: whether one parsed document has this format's shape; must be exact enough that no two formats claim one.
-        convert: reads one document into the sink; `where` locates the document in its file. Bad items go to `sink.skip`.
+        matches: whether one parsed document has this format's shape; so exact that no two formats claim one document.
+        convert: reads one document into the sink; `where` locates the document in its file. Bad items go to
+            `sink.skip`.
         expected: what the format looks like, for the message when nothing is recognised.
     """
 

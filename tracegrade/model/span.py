@@ -82,3 +82,4 @@ class Span:
     dropped_links: int = 0
     precision_ns: int = 1
     schema_url: str = field(default="")
+    scope_attributes: dict[str, JSON] = field(default_factory=dict)
