@@ -146,7 +146,9 @@ def any_id(value: JSON, digits: int, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise BadItem(f"{what} is missing or empty")
     found = value.lower().removeprefix("0x").replace("-", "")
-    if len(found) == digits and _HEX.match(found) and found.strip("0"):
+    if not found.strip("0"):
+        raise BadItem(f"{what} is all zeros")
+    if len(found) == digits and _HEX.match(found):
         return found
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 

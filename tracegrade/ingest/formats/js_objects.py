@@ -68,8 +68,8 @@ def _convert(document: JSON, sink: Sink, where: str) -> None:
     for index, item in enumerate(items):
         place = f"{where} $[{index}]" if isinstance(document, list) else where
         if _is_metrics(item):
-            found = [m for s in item["scopeMetrics"] if isinstance(s, dict) for m in rows(s.get("metrics"), "metrics")]
-            sink.signal("metrics", len(found))
+            held = [s["metrics"] for s in item["scopeMetrics"] if isinstance(s, dict) and "metrics" in s]
+            sink.signal("metrics", sum(len(m) for m in held if isinstance(m, list)))
         elif _is_log(item):
             logs_from([item], _log, sink, place, "")
         else:

@@ -31,7 +31,6 @@ from tracegrade.ingest.formats.common import (
     json_text,
     parsed_json,
     record,
-    rows,
     spans_from,
     text,
 )
@@ -121,7 +120,8 @@ def _convert(document: JSON, sink: Sink, where: str) -> None:
         if not _is_trace(item):
             spans_from([item], lambda o: _observation(o, traces), sink, place, "")
             continue
-        inside = [o for o in rows(item.get("observations"), "observations") if isinstance(o, dict)]
+        held = item.get("observations")
+        inside = [o for o in held if isinstance(o, dict)] if isinstance(held, list) else []
         if inside:
             owned = [{"traceId": item["id"], **o} for o in inside]
             spans_from(owned, lambda o: _observation(o, traces), sink, place, "observations")
@@ -144,7 +144,7 @@ def _observation(item: dict[str, JSON], traces: dict[str, dict[str, JSON]]) -> S
     attributes |= _trace_attributes(trace, root=parent is None)
     start, start_tick = iso_time(first(item, "startTime", "start_time"), "startTime")
     end, end_tick = iso_time(first(item, "endTime", "end_time"), "endTime")
-    trace_id, span_id = _ids(original_trace, item["id"], attributes)
+    trace_id, span_id = _ids(original_trace, item.get("id"), attributes)
     return Span(
         trace_id=trace_id,
         span_id=span_id,
@@ -216,12 +216,10 @@ def _usage(item: dict[str, JSON]) -> dict[str, JSON]:
     details = parsed_json(first(item, "usageDetails", "usage_details"))
     if not details:
         usage = parsed_json(item.get("usage"))
-        usage = usage if isinstance(usage, dict) else {}
-        details = {
-            "input": first(usage, "input", "promptTokens") or first(item, "promptTokens", "inputUsage"),
-            "output": first(usage, "output", "completionTokens") or first(item, "completionTokens", "outputUsage"),
-            "total": first(usage, "total", "totalTokens") or first(item, "totalTokens", "totalUsage"),
-        }
+        held = item | (usage if isinstance(usage, dict) else {})
+        names = {"input": ("promptTokens", "inputUsage"), "output": ("completionTokens", "outputUsage")}
+        details = {k: first(usage, k) if isinstance(usage, dict) else None for k in ("input", "output", "total")}
+        details |= {k: first(held, *v) for k, v in names.items() if details[k] is None}
         details = {k: v for k, v in details.items() if v is not None}
     return {"langfuse.observation.usage_details": json_text(details)} if details else {}
 
