@@ -6,6 +6,7 @@ A document that is broken costs only itself: reading goes on at the next line th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from tracegrade.model.values import JSON
 
 _BLOCK: Final = 4 * MIB
 _OPEN: Final = b"{["
+_OPENING: Final = re.compile(rb'\{\s*"[^"]*"\s*:')
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
 _BLANK: Final = b" \t\r\n,\x1e"
 
 
@@ -137,7 +140,7 @@ def _irregular(
             end = -1
             break
         size += len(following[1])
-        if size > options.max_line_bytes or _starts_again(following[1]):
+        if size > options.max_line_bytes or _starts_again(following[1], line):
             gathered.append(following)
             end = -1
             break
@@ -159,9 +162,10 @@ def _irregular(
         yield document, where, "document" if len(gathered) > 1 else "concatenated"
 
 
-def _starts_again(line: bytes) -> bool:
-    """Whether a line is a whole document of its own: the one before it was cut."""
-    if not line.startswith(b"{") or len(line) < 40:
+def _starts_again(line: bytes, first: bytes) -> bool:
+    """Whether a line is a whole document that begins like the one that `first` opened: that one was cut."""
+    opening = _OPENING.match(first)
+    if opening is None or not line.startswith(opening.group()):
         return False
     try:
         return isinstance(orjson.loads(line), dict)
@@ -199,10 +203,7 @@ class _Scanner:
         Returns:
             The position after the document's end, None if it goes on, -1 if it is broken here.
         """
-        import re
-
-        token = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
-        for match in token.finditer(line):
+        for match in _TOKEN.finditer(line):
             text = match.group()
             char = text[0]
             if char == 0x22:
