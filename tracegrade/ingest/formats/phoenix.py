@@ -84,7 +84,9 @@ def _span(item: dict[str, JSON]) -> Span:
     row = _as_row(item)
     attributes = _attributes(row)
     kind = text(first(row, "span_kind")).upper()
-    if kind and kind != "UNKNOWN":
+    if "gen_ai.operation.name" in attributes:
+        attributes.pop(_KIND, None)  # Phoenix adds its own reading of a GenAI span; the span's own marks decide
+    elif kind and kind != "UNKNOWN":
         attributes.setdefault(_KIND, kind)
     events, lost_events = readable(_list(row.get("events")), _event)
     status = text(row.get("status_code")).upper()
