@@ -123,6 +123,35 @@ def json_equal(a: JSON, b: JSON) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
+def tri_equal(a: JSON, b: JSON) -> Tri:
+    """`json_equal` where a value may have been taken out: unknown unless the rest decides.
+
+    Two consistent placeholders are equal if and only if they are the same; any other redacted text may have been
+    anything.
+
+    >>> tri_equal([1, "[REDACTED]"], [1, "x"]), tri_equal([2, "[REDACTED]"], [1, "x"]), tri_equal("⟦id:a⟧", "⟦id:a⟧")
+    (None, False, True)
+    """
+    if isinstance(a, str) or isinstance(b, str):
+        if is_redacted(a) or is_redacted(b):
+            return a == b if is_pseudonym(a) and is_pseudonym(b) else None
+        return json_equal(a, b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and tri_and(tri_equal(v, b[k]) for k, v in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and tri_and(tri_equal(x, y) for x, y in zip(a, b, strict=True))
+    return json_equal(a, b)
+
+
+def holds_redaction(value: JSON) -> bool:
+    """Whether a value was taken out anywhere inside, consistent placeholders included."""
+    if isinstance(value, str):
+        return is_redacted(value)
+    if isinstance(value, dict):
+        return any(holds_redaction(v) for v in value.values())
+    return isinstance(value, list) and any(holds_redaction(v) for v in value)
+
+
 def canonical(value: JSON) -> str:
     """A text equal for two values if and only if `json_equal` holds for them.
 

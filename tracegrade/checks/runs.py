@@ -1,0 +1,50 @@
+"""Runs of neighbouring steps, for rules on how often something happens in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracegrade.checks.view import Matches, View
+
+
+def longest_run(
+    view: View, everything: Matches, yes: Iterable[int], maybe: Iterable[int]
+) -> tuple[int, int, list[int]]:
+    """Bounds on the longest run of matching steps that are neighbours in `seq`.
+
+    Args:
+        everything: the steps among which they are neighbours.
+        yes, maybe: the steps that certainly, or perhaps, match.
+
+    Returns:
+        The least and the greatest length the longest run may have, and a run that shows the least.
+
+    Neighbours whose order is undecided may in truth stand elsewhere: then only the trivial bounds are certain.
+    """
+    certain, possible = set(yes), set(maybe)
+    members = sorted([*everything.yes, *everything.maybe])
+    sure = set(everything.yes)
+    if not certain and not possible:
+        return 0, 0, []
+    for a, b in zip(members, members[1:], strict=False):
+        if view.order.compare(a, b) == "unknown":
+            return min(len(certain), 1), len(certain) + len(possible), sorted(certain)[:1]
+    low: list[int] = []
+    current: list[int] = []
+    high = longest = 0
+    for index in members:
+        if index in certain:
+            current.append(index)
+            longest += 1
+        elif index in possible:
+            # It may match, not match, or not have run: it lengthens the upper bound and breaks the lower one.
+            current = []
+            longest += 1
+        elif index in sure:
+            current, longest = [], 0
+        else:
+            current = []
+        if len(current) > len(low):
+            low = list(current)
+        high = max(high, longest)
+    return len(low), high, low
