@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -202,9 +203,9 @@ def frontier(
 
 def _shared(settled: Mapping[str, Settled]) -> list[str]:
     """Tasks with a scored trial of every agent, in the order of the first."""
-    scored = []
-    for done in settled.values():
-        scored.append({t.task_id: None for t in done.trials if t.passed is not None and not t.crashed})
+    scored = [
+        {t.task_id: None for t in done.trials if t.passed is not None and not t.crashed} for done in settled.values()
+    ]
     return [task for task in scored[0] if all(task in other for other in scored)] if scored else []
 
 
@@ -244,7 +245,9 @@ def _retries(agent: _Agent) -> tuple[Retry, ...]:
     least = int(agent.n.min())
     at: list[float] = []
     for k in range(1, MOST_TRIES + 1):
-        value, _ = mean_over_tasks(pass_at_k(agent.n, agent.c, k)) if k <= least else beta_binomial.curve(fitted, k)[::-1]
+        value, _ = (
+            mean_over_tasks(pass_at_k(agent.n, agent.c, k)) if k <= least else beta_binomial.curve(fitted, k)[::-1]
+        )
         if value is None:
             break
         # The fitted curve may start below the last value that was measured; more tries never solve less.
@@ -252,9 +255,7 @@ def _retries(agent: _Agent) -> tuple[Retry, ...]:
     tries = expected_tries(at)
     each = float(agent.cost.mean())
     return tuple(
-        Retry(
-            tries=k, rate=rate, expected_tries=float(t), cost_usd=float(t) * each, extrapolated=k > least
-        )
+        Retry(tries=k, rate=rate, expected_tries=float(t), cost_usd=float(t) * each, extrapolated=k > least)
         for k, (rate, t) in enumerate(zip(at, tries, strict=True), start=1)
     )
 
@@ -285,7 +286,7 @@ def _matches(agent: _Agent, retries: Sequence[Retry], placed: Sequence[_Agent]) 
 def _mixtures(hull: Sequence[int], names: Sequence[str], cost: Floats, rate: Floats) -> list[Mixture]:
     """The middle of each edge of the hull."""
     results = []
-    for left, right in zip(hull, hull[1:], strict=False):
+    for left, right in pairwise(hull):
         x0, y0 = (0.0, 0.0) if left < 0 else (float(cost[left]), float(rate[left]))
         x1, y1 = float(cost[right]), float(rate[right])
         results.append(

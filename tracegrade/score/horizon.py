@@ -128,15 +128,16 @@ def _tasks(trials: Sequence[ScoredTrial], weighting: Weighting) -> _Tasks:
         if trial.task_id not in order:
             order[trial.task_id] = len(order)
             name = f"c:{trial.cluster}" if trial.cluster is not None else f"t:{trial.task_id}"
-            family = families.setdefault(name, len(families))
-            rows.append([float(np.log2(trial.human_minutes or 1.0)), 0, 0, family])
+            rows.append([float(np.log2(trial.human_minutes or 1.0)), 0, 0, families.setdefault(name, len(families))])
         rows[order[trial.task_id]][1] += 1
         rows[order[trial.task_id]][2] += bool(trial.passed)
     table = np.array(rows, dtype=np.float64)
     family = table[:, 3].astype(np.int64)
     sizes = np.bincount(family)[family]
     weight = 1 / np.sqrt(sizes) if weighting == "invsqrt" else np.ones(len(table))
-    return _Tasks(table[:, 0], table[:, 1].astype(np.int64), table[:, 2].astype(np.int64), weight / weight.sum(), family)
+    return _Tasks(
+        table[:, 0], table[:, 1].astype(np.int64), table[:, 2].astype(np.int64), weight / weight.sum(), family
+    )
 
 
 def no_fit(n: Ints, c: Ints, slope: float) -> NoFit | None:
@@ -213,7 +214,9 @@ def _estimate(
     excluded: dict[str, int],
 ) -> Estimate:
     low, high, dropped = ends
-    note = why if value is None else f"{dropped} of {options.draws} resamples have no falling slope" if dropped else None
+    note = (
+        why if value is None else f"{dropped} of {options.draws} resamples have no falling slope" if dropped else None
+    )
     known = value is not None and why is None
     return Estimate(
         value,
