@@ -72,6 +72,9 @@ class Op(Model):
     def _complete(self) -> Op:
         if self.op in ("add", "replace", "test") and "value" not in self.model_fields_set:
             raise ValueError(f"`{self.op}` needs a `value` (null is a value too)")
+        for path in (self.path, self.source):
+            if isinstance(path, str) and path and not path.startswith("/"):
+                raise ValueError(f"`{path}`: expected a JSON Pointer (`/table/record/field`) or a list of parts")
         if self.op in ("move", "copy") and self.source is None:
             raise ValueError(f"`{self.op}` needs `from`")
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tracegrade.errors import TracegradeError
@@ -20,6 +20,20 @@ from tracegrade.outcome.state import named_paths
 def verdict_of(value: Tri) -> Verdict:
     """`pass`, `fail` or `unknown` for true, false or unknown."""
     return "unknown" if value is None else "pass" if value else "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """What a `state` grader compares; of tables only the rows that differ or that a patch touches.
+
+    `cut` says which differing rows were left out, if any: what then looks equal is not known to be.
+    """
+
+    initial: JSON
+    final: JSON
+    expected: JSON
+    of_tables: bool = False
+    cut: str = ""
 
 
 class Source(Protocol):
@@ -42,9 +56,7 @@ class Source(Protocol):
     def tables(self, ref: StateRef) -> bool:
         """Whether the reference names a database or a folder of tables, to be compared in `table_states`."""
 
-    def table_states(
-        self, states: tuple[JSON, JSON, JSON], grader: StateGrader, touched: frozenset[Path]
-    ) -> tuple[JSON, JSON, JSON]:
+    def table_states(self, states: tuple[JSON, JSON, JSON], grader: StateGrader, touched: frozenset[Path]) -> States:
         """The rows of tables that differ or that a patch touches, as small states.
 
         Args:
@@ -53,7 +65,7 @@ class Source(Protocol):
             touched: paths that a patch names: their rows are included.
 
         Raises:
-            TracegradeError: a table cannot be read, or has more differing rows than are looked at.
+            TracegradeError: a table cannot be read, or its rows cannot be told apart by its keys.
         """
 
 
@@ -72,9 +84,7 @@ class NoFiles:
         """Nothing is a table."""
         return False
 
-    def table_states(
-        self, states: tuple[JSON, JSON, JSON], grader: StateGrader, touched: frozenset[Path]
-    ) -> tuple[JSON, JSON, JSON]:
+    def table_states(self, states: tuple[JSON, JSON, JSON], grader: StateGrader, touched: frozenset[Path]) -> States:
         """Raises: there is nothing to read from."""
         raise TracegradeError("no source of tables was given")
 
@@ -145,16 +155,6 @@ class Memo:
 
 
 @dataclass(frozen=True, slots=True)
-class States:
-    """What a `state` grader compares; of tables only the rows that differ or that a patch touches."""
-
-    initial: JSON
-    final: JSON
-    expected: JSON
-    of_tables: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything recorded of one trial."""
 
@@ -173,16 +173,16 @@ class Evidence:
             TracegradeError: one cannot be read, or the recorded patch does not fit the initial state.
         """
         given = self.trial.initial if self.trial.initial is not None else self.task.initial
-        initial, final, expected = self.load(given), self.load(self.trial.final), self.load(grader.expected)
-        tables = any(isinstance(s, StateRef) for s in (initial, final, expected))
+        states = States(self.load(given), self.load(self.trial.final), self.load(grader.expected))
         patch = self.trial.final_patch
-        if tables:
+        given_states = (states.initial, states.final, states.expected)
+        if any(isinstance(s, StateRef) for s in given_states):
             goals = [grader.goal or [], *(grader.any_of or []), patch or []]
             touched = frozenset(path for goal in goals for path in named_paths(goal))
-            initial, final, expected = self.source.table_states((initial, final, expected), grader, touched)
-        if patch is not None and initial is not MISSING:
-            final = self.patched(initial, patch)
-        return States(initial, final, expected, tables)
+            states = self.source.table_states(given_states, grader, touched)
+        if patch is not None and states.initial is not MISSING:
+            states = replace(states, final=self.patched(states.initial, patch))
+        return states
 
     def patched(self, initial: JSON, patch: Patch) -> JSON:
         """A recorded state that was given as a patch.

@@ -106,6 +106,7 @@ class TrialGrader:
     _joiner: Joiner = field(init=False)
     _done: dict[int, GradedTrial] = field(init=False, default_factory=dict)
     _implied: list[Trial] = field(init=False, default_factory=list)
+    _implied_index: dict[tuple[str, str, int | None], int] = field(init=False, default_factory=dict)
     _loose: list[str] = field(init=False, default_factory=list)
     _warnings: list[TrialWarning] = field(init=False, default_factory=list)
     _memo: Memo = field(init=False, default_factory=Memo)
@@ -173,9 +174,10 @@ class TrialGrader:
             trial=0 if trajectory.trial is None else trajectory.trial,
             attempt=trajectory.attempt,
         )
-        if trial not in self._implied:
+        index = self._implied_index.setdefault((*trial.key, trial.attempt), len(self._implied))
+        if index == len(self._implied):
             self._implied.append(trial)
-        return self._implied.index(trial)
+        return index
 
     def _second(self, index: int, trajectory: Trajectory) -> GradedTrial:
         """A further trajectory of a trial that is graded already: what was said is not known then."""

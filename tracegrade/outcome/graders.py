@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tracegrade.errors import TracegradeError
@@ -44,7 +45,7 @@ _FAILED: Final = frozenset({"fail", "failed", "false", "no", "incorrect", "failu
 def state(grader: StateGrader, evidence: Evidence) -> GraderResult:
     """final = initial ⊕ goal."""
     states = evidence.states(grader)
-    return grade_state(
+    result = grade_state(
         grader,
         states.initial,
         states.final,
@@ -52,6 +53,9 @@ def state(grader: StateGrader, evidence: Evidence) -> GraderResult:
         known=evidence.memo.texts,
         of_tables=states.of_tables,
     )
+    if states.cut and (result.verdict == "pass" or grader.ids):
+        return replace(result, verdict="unknown", reason=states.cut)
+    return result
 
 
 def outputs(grader: OutputsGrader, evidence: Evidence) -> GraderResult:

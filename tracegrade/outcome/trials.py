@@ -7,19 +7,12 @@ pass@2, not pass@1.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
-from tracegrade.errors import Problem, RuleFileError
+from tracegrade.errors import Problem, RuleFileError, did_you_mean
 from tracegrade.model.task import END_REASONS, EXCLUDED_END_REASONS, Task, Trial
 from tracegrade.outcome.join import join_keys
 from tracegrade.outcome.presets import known_end_reason, preset_of
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean …?` with the closest known name, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean `{close[0]}`?" if close else ""
 
 
 def distinct_trials(
