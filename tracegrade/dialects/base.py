@@ -76,6 +76,7 @@ class Dialect:
         tool_spans: whether it writes a span for each tool call; False where calls stand in messages only or nowhere;
             None where that depends on who uses it.
         flattened: whether messages are spread over many attributes, so that an attribute limit cuts history.
+        reasoning_twice: whether its output tokens may hold reasoning tokens a second time.
         notes: what a reader of the table should know.
     """
 
@@ -88,4 +89,5 @@ class Dialect:
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tool_spans: bool | None = None
     flattened: bool = False
+    reasoning_twice: bool = False
     notes: str = ""

@@ -100,6 +100,10 @@ class Facts:
                 return compiled.dialect.tool_spans
         return None
 
+    def reasoning_twice(self) -> bool:
+        """Whether output tokens of this span may hold reasoning tokens a second time."""
+        return any(c.dialect.reasoning_twice for c in self.compiled)
+
     def flattened(self) -> bool:
         """Whether messages are spread over many attributes of this span."""
         return any(c.dialect.flattened for c in self.compiled)

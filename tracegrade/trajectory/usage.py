@@ -122,6 +122,9 @@ def total(
         values = [v for u in used if (v := getattr(u, name)) is not None]
         sums[name] = sum(values) if values else None
     cost, source, cost_complete = _cost(counted, rolled, price)
+    if any(u is not None and u.reasoning_tokens and f.reasoning_twice() for f, u in counted):
+        message = "this stack may add reasoning tokens to output_tokens twice: output is not comparable across stacks"
+        warnings.append(Gap("reasoning_counted_twice", message))
     conventions = {u.cache_convention for u in used if u.cache_convention}
     return Usage(
         input_tokens=sums["input_tokens"],

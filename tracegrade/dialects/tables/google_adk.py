@@ -37,5 +37,6 @@ DIALECT = Dialect(
         "conversation_id": ("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
     },
     tool_spans=True,
+    reasoning_twice=True,
     notes="Through LiteLLM, output tokens include reasoning twice.",
 )
