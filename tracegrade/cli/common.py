@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -146,14 +147,20 @@ def out_format(path: Path) -> Format:
 
 
 def render_report(report: Any, format_: Format) -> str:
-    """A report as text of a format, by the module `tracegrade.report.<format>`, imported only when asked for.
-
-    Args:
-        report: a `CheckReport`.
-        format_: the format.
-    """
+    """A `CheckReport` as text of a format, by the module `tracegrade.report.<format>`, imported only when asked for."""
     text: str = importlib.import_module(f"tracegrade.report.{format_}").render(report)
     return text
+
+
+def print_report(report: Any, format_: Format) -> None:
+    """Print a `CheckReport`; as text on a terminal it is coloured and fills the terminal's width."""
+    if format_ == "text" and sys.stdout.isatty():
+        from tracegrade.report.text import render
+
+        width = max(60, shutil.get_terminal_size((100, 24)).columns)
+        echo(render(report, style=use_color(sys.stdout), width=width))
+    else:
+        echo(render_report(report, format_))
 
 
 def write_reports(render: Callable[[Format], str], outs: Iterable[Path] | None) -> None:

@@ -37,8 +37,13 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Rules and tasks": {},
     "Scores and gates": {
         "score": Entry("tracegrade.cli.score:app", "Success rate, pass^k, crashes and cost, with intervals."),
+        "power": Entry("tracegrade.cli.power:app", "How many tasks and trials a difference needs."),
+        "frontier": Entry("tracegrade.cli.frontier:app", "Agents by cost and success: who is beaten by whom."),
+        "horizon": Entry("tracegrade.cli.horizon:app", "How long a task the agent still solves."),
     },
-    "Traces and databases": {},
+    "Traces and databases": {
+        "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
+    },
     "Set-up": {
         "init": Entry("tracegrade.cli.init:app", "Write a config and a starter pack of rules."),
         "schema": Entry("tracegrade.cli.schema:app", "Print the JSON Schema of a file format."),
