@@ -444,7 +444,7 @@ def test_otlp_shaped_rows_of_every_writer(attributes: Any) -> None:
     ]
     sink = Recorder()
     otlp = next(f for f in PARQUET_FORMATS if f.name == "otlp-parquet")
-    otlp.convert(rows, sink, "row group 0")
+    otlp.convert(rows, sink, 0)
     assert sink.skipped == []
     first, second = sink.spans
     assert first == second

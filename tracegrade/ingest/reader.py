@@ -63,6 +63,11 @@ def _read(stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
         _read_json(stream, intake, options)
     elif content.kind == "proto":
         _read_proto(stream, content, intake, options)
+    elif content.kind == "parquet":
+        from tracegrade.ingest.formats import PARQUET_FORMATS
+        from tracegrade.ingest.formats.parquet_file import read_parquet
+
+        report.format = read_parquet(stream, intake, report.path, PARQUET_FORMATS)
     else:
         raise InputError(f"{report.path}: no known format: found {content.found}; expected {expected()}")
 

@@ -185,8 +185,9 @@ def _matches_columns(names: frozenset[str]) -> bool:
     return names >= _SPAN_COLUMNS or names >= _LOG_COLUMNS
 
 
-def _convert_rows(items: Sequence[dict[str, JSON]], sink: Sink, where: str) -> None:
-    _rows(items, sink, where, "row")
+def _convert_rows(items: Sequence[dict[str, JSON]], sink: Sink, before: int) -> None:
+    for number, item in enumerate(items, before + 1):
+        _rows([item], sink, f"row {number}", "")
 
 
 CLICKHOUSE = DocumentFormat(

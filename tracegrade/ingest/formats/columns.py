@@ -26,13 +26,14 @@ class ParquetFormat:
     Attributes:
         name: as printed by `inspect`, such as `phoenix-parquet`.
         matches: whether a table with these column names has this format; no two formats may claim one.
-        convert: reads rows into the sink; `where` locates the rows in their file. Bad rows go to `sink.skip`.
+        convert: reads rows into the sink; the number is how many rows of the file stand before them. Bad rows go to
+            `sink.skip`.
         expected: what the format looks like, for the message when nothing is recognised.
     """
 
     name: str
     matches: Callable[[frozenset[str]], bool]
-    convert: Callable[[Sequence[Row], Sink, str], None]
+    convert: Callable[[Sequence[Row], Sink, int], None]
     expected: str
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 import orjson
@@ -312,6 +312,14 @@ def spans_from(
             sink.span(read(_item(item)), place)
         except (ValueError, OverflowError, RecursionError) as error:
             sink.skip(place, _reason(error), claimed_id(item))
+
+
+def rows_from(
+    items: Sequence[dict[str, JSON]], read: Callable[[dict[str, JSON]], Span], sink: Sink, before: int
+) -> None:
+    """Like `spans_from`, for rows of a table of which `before` came earlier."""
+    for number, item in enumerate(items, before + 1):
+        spans_from([item], read, sink, f"row {number}", "")
 
 
 def logs_from(

@@ -13,7 +13,7 @@ Ids that are no hex of OpenTelemetry's length (those of older SDKs) are hashed; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tracegrade.ingest.base import DocumentFormat, Sink
@@ -72,6 +72,9 @@ _TRACE_FIELDS: Final = {
     "langfuse.trace.tags": ("tags",),
     "langfuse.trace.name": ("traceName", "trace_name"),
 }
+_GENAI_MARKS: Final = frozenset({"gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.tool.call.id"})
+_GENAI_TOOL: Final = {"gen_ai.tool.call.arguments": ("input",), "gen_ai.tool.call.result": ("output",)}
+_GENAI_MODEL: Final = {"gen_ai.input.messages": ("input",), "gen_ai.output.messages": ("output",)}
 _RECEIVED: Final = frozenset({"attributes", "resourceAttributes", "scope"})
 """What Langfuse adds to the metadata of a span that it received by OTLP."""
 
@@ -139,7 +142,7 @@ def _observation(item: dict[str, JSON], traces: dict[str, dict[str, JSON]]) -> S
     kind = text(item.get("type")).lower()
     attributes = _received_attributes(received)
     attributes |= _named(item, _OBSERVATION_FIELDS) | _named(item, _TRACE_FIELDS)
-    attributes["langfuse.observation.type"] = kind
+    attributes |= _reading(item, kind, attributes)
     attributes |= _usage(item) | _metadata("langfuse.observation.metadata", metadata, _RECEIVED)
     attributes |= _trace_attributes(trace, root=parent is None)
     start, start_tick = iso_time(first(item, "startTime", "start_time"), "startTime")
@@ -179,7 +182,7 @@ def _ids(trace: JSON, observation: JSON, attributes: dict[str, Any]) -> tuple[st
     return trace_id, span_id
 
 
-def _named(item: dict[str, JSON], fields: dict[str, tuple[str, ...]]) -> dict[str, JSON]:
+def _named(item: dict[str, JSON], fields: Mapping[str, tuple[str, ...]]) -> dict[str, JSON]:
     """Fields under their attribute's name; structured values as JSON text, as the SDK exports them."""
     found: dict[str, JSON] = {}
     for key, names in fields.items():
@@ -197,6 +200,18 @@ def _received_attributes(received: dict[str, JSON]) -> dict[str, JSON]:
     if isinstance(held, dict):
         flatten("", held, found)
     return found
+
+
+def _reading(item: dict[str, JSON], kind: str, attributes: dict[str, JSON]) -> dict[str, JSON]:
+    """How to read the span: by the GenAI conventions where it came with them, else as Langfuse names its type.
+
+    Langfuse takes the content out of the attributes; it goes back to where the conventions have it.
+    """
+    if not attributes.keys() & _GENAI_MARKS:
+        return {"langfuse.observation.type": kind}
+    tool = kind == "tool" or attributes.get("gen_ai.operation.name") == "execute_tool"
+    places = _GENAI_TOOL if tool else _GENAI_MODEL
+    return {k: v for k, v in _named(item, places).items() if k not in attributes}
 
 
 def _metadata(prefix: str, metadata: JSON, without: frozenset[str]) -> dict[str, JSON]:

@@ -23,8 +23,8 @@ from tracegrade.ingest.formats.common import (
     readable,
     record,
     rows,
+    rows_from,
     small,
-    spans_from,
     text,
     unit_time,
 )
@@ -50,8 +50,8 @@ def _matches(names: frozenset[str]) -> bool:
     )
 
 
-def _convert(items: Sequence[Row], sink: Sink, where: str) -> None:
-    spans_from(items, _span, sink, where, "row")
+def _convert(items: Sequence[Row], sink: Sink, before: int) -> None:
+    rows_from(items, _span, sink, before)
 
 
 def _span(row: Row) -> Span:

@@ -27,6 +27,7 @@ from tracegrade.ingest.formats.common import (
     optional_id,
     readable,
     record,
+    rows_from,
     spans_from,
     text,
 )
@@ -219,8 +220,8 @@ def _matches_columns(names: frozenset[str]) -> bool:
     return names >= {"context.span_id", "context.trace_id"}
 
 
-def _convert_rows(items: Sequence[dict[str, JSON]], sink: Sink, where: str) -> None:
-    spans_from(items, _span, sink, where, "row")
+def _convert_rows(items: Sequence[dict[str, JSON]], sink: Sink, before: int) -> None:
+    rows_from(items, _span, sink, before)
 
 
 PHOENIX = DocumentFormat(
