@@ -159,10 +159,15 @@ class Order(StepOrder):
         full: nx.DiGraph[Any] = nx.DiGraph()
         full.add_nodes_from(range(len(masks)))
         for b, mask in enumerate(masks):
-            indirect = 0
-            for a in _bits(mask):
-                indirect |= masks[a]
-            full.add_edges_from((a, b) for a in _bits(mask & ~indirect))
+            # What a later step covers is skipped, so that n steps in a row do not cost n² looks; every step that
+            # nothing covers is among the candidates.
+            candidates, rest, indirect = [], mask, 0
+            while rest:
+                top = rest.bit_length() - 1
+                candidates.append(top)
+                indirect |= masks[top]
+                rest &= ~(masks[top] | 1 << top)
+            full.add_edges_from((a, b) for a in reversed(candidates) if not indirect >> a & 1)
         return full
 
     def _concurrent(self, a: int, b: int, relation: Relation) -> bool:
