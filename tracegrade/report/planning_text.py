@@ -90,9 +90,10 @@ def horizon_text(report: HorizonReport) -> str:
 
 
 def _horizon(horizon: Horizon) -> Iterator[str]:
+    families = "1 family" if horizon.n_families == 1 else f"{horizon.n_families} families"
     yield (
         f"{printable(horizon.agent or 'agent')}: {counted(horizon.n_runs, 'run')} of "
-        f"{counted(horizon.n_tasks, 'task')} in {'1 family' if horizon.n_families == 1 else f'{horizon.n_families} families'}, "
+        f"{counted(horizon.n_tasks, 'task')} in {families}, "
         f"{minutes(horizon.min_minutes)} to {minutes(horizon.max_minutes)}"
     )
     if horizon.reason is not None:
