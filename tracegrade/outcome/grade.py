@@ -12,7 +12,7 @@ from tracegrade.model.task import Task, Trial
 from tracegrade.model.trajectory import Trajectory
 from tracegrade.model.values import JSON, Tri
 from tracegrade.model.verdict import InvariantResult
-from tracegrade.outcome.evidence import Evidence, Memo, NoFiles, Source, messages_of, verdict_of
+from tracegrade.outcome.evidence import Evidence, Memo, Messages, NoFiles, Source, messages_of, verdict_of
 from tracegrade.outcome.graders import run
 from tracegrade.outcome.presets import known_end_reason, resolve
 from tracegrade.outcome.root_cause import near_miss, root_causes
@@ -32,6 +32,7 @@ def grade(
     source: Source | None = None,
     invariants: Iterable[InvariantResult] = (),
     memo: Memo | None = None,
+    messages: Messages | None = None,
 ) -> Outcome:
     """Grade one trial.
 
@@ -42,6 +43,7 @@ def grade(
         source: reads states and reports that the files refer to.
         invariants: results of the rules that ran on the trajectory.
         memo: pass one to many calls that share initial states.
+        messages: what the agent said, where that is known otherwise than from the trajectory.
 
     Returns:
         The outcome. It is `excluded` for an infrastructure error, `fail` for any other end than `completed` that the
@@ -52,7 +54,7 @@ def grade(
         task,
         trial,
         trajectory,
-        messages_of(trajectory),
+        messages_of(trajectory) if messages is None else messages,
         {r.id: r for r in invariants},
         source or NoFiles(),
         memo or Memo(),
