@@ -61,12 +61,12 @@ def frontier(
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import frontier_files
     from tracegrade.report.planning_text import frontier_text
-    from tracegrade.report.score_json import model_json
+    from tracegrade.report.json import render
     from tracegrade.score.estimating import Settings
 
     reading = Reading(parse_pairs(column, "--column"), parse_pairs(filter_, "--filter"), threshold)
     report = frontier_files(inputs, reading, agent, Settings(confidence, seed), verifier=verifier)
-    text, json = frontier_text(report), model_json(report)
+    text, json = frontier_text(report), render(report)
     if plots is not None:
         from tracegrade.report.plots import write_frontier_plot
 

@@ -60,14 +60,14 @@ def horizon(
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import horizon_files
     from tracegrade.report.planning_text import horizon_text
-    from tracegrade.report.score_json import model_json
+    from tracegrade.report.json import render
     from tracegrade.score.horizon import HorizonOptions
 
     reading = Reading(parse_pairs(column, "--column"), parse_pairs(filter_, "--filter"), threshold)
     metr = preset == "metr"
     penalty = regularization if regularization is not None else METR_REGULARIZATION if metr else 1e-5
     report = horizon_files(inputs, reading, agent, HorizonOptions(weights, penalty, metr, draws, confidence, seed))
-    text, json = horizon_text(report), model_json(report)
+    text, json = horizon_text(report), render(report)
     write(out, text, json)
     echo(text if format_ == "text" else json)
     finish(EXIT_PASS if any(h.p50_minutes.value is not None for h in report.horizons) else EXIT_NOTHING)

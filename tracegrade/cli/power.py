@@ -78,7 +78,7 @@ def power(
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import PowerQuestion, plan_power
     from tracegrade.report.planning_text import power_text
-    from tracegrade.report.score_json import model_json
+    from tracegrade.report.json import render
     from tracegrade.score.power import Design, Spread
 
     fall = parse_points(drop, "--drop")
@@ -93,7 +93,7 @@ def power(
     designs: tuple[Design, ...] = ("paired", "unpaired") if design == "both" else (design,)
     question = PowerQuestion(tasks, trials, fall, target, alpha, spread, designs, simulations, seed)
     report = plan_power(inputs or [], reading, question)
-    text, json = power_text(report), model_json(report)
+    text, json = power_text(report), render(report)
     write(out, text, json)
     echo(text if format_ == "text" else json)
     finish(EXIT_PASS)

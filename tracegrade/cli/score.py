@@ -109,7 +109,7 @@ def score(
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.score import score_files
-    from tracegrade.report.score_json import model_json
+    from tracegrade.report.json import render
     from tracegrade.report.score_text import score_text
     from tracegrade.score.estimating import Settings
     from tracegrade.score.scorecard import Options
@@ -123,7 +123,7 @@ def score(
         plug_in=plug_in,
     )
     report = score_files(inputs, reading, options, floors)
-    text, json = score_text(report), model_json(report)
+    text, json = score_text(report), render(report)
     if plots is not None:
         from tracegrade.report.plots import write_score_plots
 

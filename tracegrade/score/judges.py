@@ -185,15 +185,12 @@ def _biases(both: Sequence[tuple[ScoredTrial, bool]], settings: Settings) -> lis
     ]
     lengths = [t.length for t, _ in both if t.length is not None]
     if lengths:
+        # Where half of the answers or more share the greatest length, those are the long ones.
         middle = float(np.median(lengths))
-        splits.append(
-            (
-                "length",
-                f"> {middle:g}",
-                f"<= {middle:g}",
-                [None if t.length is None else t.length > middle for t, _ in both],
-            )
-        )
+        if middle == max(lengths):
+            middle = max((x for x in lengths if x < middle), default=middle)
+        side = [None if t.length is None else t.length > middle for t, _ in both]
+        splits.append(("length", f"> {middle:g}", f"<= {middle:g}", side))
     own = [None if t.family is None or t.judge_family is None else t.family == t.judge_family for t, _ in both]
     splits.append(("own_family", "same", "other", own))
     results = []
