@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -22,6 +23,7 @@ REASONING_TWICE = {"google-adk-schema1"}
 """LiteLLM under the ADK adds reasoning tokens to the output tokens again (DIALECTS §3.10)."""
 
 
+@functools.lru_cache(maxsize=256)
 def trajectories(stack: str, behaviour: str, kind: str) -> list[Trajectory]:
     files = STACKS[stack]["behaviours"][behaviour]["files"]
     ending = ".pb" if kind == "protobuf" else ".jsonl"

@@ -33,7 +33,9 @@ class Entry:
 
 
 SECTIONS: dict[str, dict[str, Entry]] = {
-    "Grade traces": {},
+    "Grade traces": {
+        "check": Entry("tracegrade.cli.check:app", "Grade the agent runs in files of spans by written rules."),
+    },
     "Rules and tasks": {},
     "Scores and gates": {
         "score": Entry("tracegrade.cli.score:app", "Success rate, pass^k, crashes and cost, with intervals."),
@@ -42,6 +44,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "horizon": Entry("tracegrade.cli.horizon:app", "How long a task the agent still solves."),
     },
     "Traces and databases": {
+        "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
         "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
     },
     "Set-up": {
