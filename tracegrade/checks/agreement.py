@@ -28,7 +28,7 @@ from tracegrade.model.verdict import CheckResult
 class Source(Strict):
     """Where the right value comes from."""
 
-    from_: Action = Field(alias="from", description="The step that gives it; counts only when it ended ok.")
+    from_: Action = Field(alias="from", description="The step that gives it, ended ok.")
     path: ValuePath = Field(description="Where it stands there: `args.…` or `result.…`.")
 
 
@@ -38,8 +38,10 @@ class Agreement(Params):
     action: Action = Field(description="The calls meant; every attempt counts.")
     arg: ValuePath = Field(description="The argument that must agree.")
     equals: Source
-    same: Same | None = Field(None, description="Only sources that share these values with the call.")
-    tolerance: float | None = Field(None, ge=0, description="Largest difference between two numbers that agree.")
+    same: Same | None = Field(default=None, description="Only sources that share these values with the call.")
+    tolerance: float | None = Field(
+        default=None, ge=0, description="Largest difference between two numbers that agree."
+    )
     relation: Relation = "executed"
 
 

@@ -28,7 +28,7 @@ class Allowed(Params):
     """Every call's tool is on the list."""
 
     tools: ToolNames = Field(description="The tools allowed; globs `*` and `?`.")
-    agent: Names | None = Field(None, description="Only calls of these agents are meant.")
+    agent: Names | None = Field(default=None, description="Only calls of these agents are meant.")
 
     @cached_property
     def calls(self) -> Action:
@@ -67,7 +67,8 @@ def check_allowed(view: View, params: Allowed) -> CheckResult:
                     expected=expected,
                     observed=f"`{step.tool}`{by}",
                     context=context,
-                    next_action=f"Take the tool away from the agent, or allow it.{closest(step.tool or '', params.tools)}",
+                    next_action="Take the tool away from the agent, or allow it."
+                    + closest(step.tool or "", params.tools),
                 ),
             )
         else:

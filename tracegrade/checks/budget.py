@@ -16,13 +16,13 @@ from tracegrade.model.verdict import CheckResult
 class Budget(Params):
     """Each total is within its limit."""
 
-    steps: int | None = Field(None, ge=0, description="Steps of every kind; those of an earlier trace are not counted.")
-    tool_calls: int | None = Field(None, ge=0, description="Calls that ran.")
-    model_calls: int | None = Field(None, ge=0)
-    input_tokens: int | None = Field(None, ge=0, description="Cached tokens included.")
-    output_tokens: int | None = Field(None, ge=0, description="Reasoning tokens included.")
-    cost_usd: float | None = Field(None, ge=0)
-    duration_s: float | None = Field(None, ge=0, description="Sum over traces of last end minus first start.")
+    steps: int | None = Field(default=None, ge=0, description="Steps of every kind, without those of an earlier trace.")
+    tool_calls: int | None = Field(default=None, ge=0, description="Calls that ran.")
+    model_calls: int | None = Field(default=None, ge=0)
+    input_tokens: int | None = Field(default=None, ge=0, description="Cached tokens included.")
+    output_tokens: int | None = Field(default=None, ge=0, description="Reasoning tokens included.")
+    cost_usd: float | None = Field(default=None, ge=0)
+    duration_s: float | None = Field(default=None, ge=0, description="Sum over traces of last end minus first start.")
 
     @model_validator(mode="after")
     def _some(self) -> Budget:

@@ -31,10 +31,10 @@ class Count(Params):
     """The number of matching steps is within bounds, in all or in each group."""
 
     action: Action = Field(description="What is counted: for `max` every attempt, for `min` what ended ok.")
-    min: int | None = Field(None, ge=0)
-    max: int | None = Field(None, ge=0)
-    per: Per = Field("trajectory", description="Count in each group apart; `args`: equal calls.")
-    consecutive: StrictBool = Field(False, description="Count the longest run of neighbours instead.")
+    min: int | None = Field(default=None, ge=0)
+    max: int | None = Field(default=None, ge=0)
+    per: Per = Field(default="trajectory", description="Count in each group apart; `args`: equal calls.")
+    consecutive: StrictBool = Field(default=False, description="Count the longest run of neighbours instead.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Count:

@@ -94,7 +94,7 @@ def _judge(view: View, action: Action, relation: Relation, end: Literal["first",
             make_finding(
                 view,
                 f"cannot tell which call is the {end}: {told}",
-                shown,  # type: ignore[arg-type]
+                shown,
                 expected=expected,
                 observed=told,
                 missing=codes,

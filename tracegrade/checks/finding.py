@@ -19,8 +19,8 @@ NOT_APPLICABLE = CheckResult("not_applicable")
 
 NEXT_ACTION = {
     "agent": "Record agent spans (`invoke_agent` with `gen_ai.agent.name`).",
-    "arguments": "Record tool arguments whole (`gen_ai.tool.call.arguments`): switch content capture on, raise the limit.",
-    "result": "Record tool results whole (`gen_ai.tool.call.result`): switch content capture on, raise the limit.",
+    "arguments": "Record tool arguments whole (`gen_ai.tool.call.arguments`): switch content capture on, raise limits.",
+    "result": "Record tool results whole (`gen_ai.tool.call.result`): switch content capture on, raise limits.",
     "messages": "Record what was said (`gen_ai.input.messages`, `gen_ai.output.messages`): switch content capture on.",
     "order": "Record start and end times on one clock, or the messages that show what the model knew.",
     "complete": "Export every span of the trace: check sampling, flushing at exit and the missing parents.",

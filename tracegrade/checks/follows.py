@@ -21,8 +21,8 @@ class Follows(Params):
 
     when: Action = Field(description="What calls for something; every attempt counts.")
     then: Action = Field(description="What must come after; counts only when it ended ok.")
-    same: Same | None = Field(None, description="Arguments or values that both must share.")
-    within: Within | None = Field(None, description="How far after at most: `30s`, `3 turns`, `5 calls`.")
+    same: Same | None = Field(default=None, description="Arguments or values that both must share.")
+    within: Within | None = Field(default=None, description="How far after at most: `30s`, `3 turns`, `5 calls`.")
     relation: Relation = "executed"
 
 

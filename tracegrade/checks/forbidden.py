@@ -22,12 +22,14 @@ class Forbidden(Params):
     """No step matches, or none inside the scope; several scopes must all hold for a violation."""
 
     action: Action = Field(description="What must not happen; every attempt counts.")
-    before: Action | None = Field(None, description="Only before some step that matches this.")
-    after: Action | None = Field(None, description="Only after some step that matches this.")
+    before: Action | None = Field(default=None, description="Only before some step that matches this.")
+    after: Action | None = Field(default=None, description="Only after some step that matches this.")
     until: Action | None = Field(
-        None, description="Allowed after, or together with, the first step that matches this and ended ok."
+        default=None, description="Allowed after, or together with, the first step that matches this and ended ok."
     )
-    unless: Action | None = Field(None, description="Allowed where a step that matches this and ended ok came before.")
+    unless: Action | None = Field(
+        default=None, description="Allowed where a step that matches this and ended ok came before."
+    )
     relation: Relation = "executed"
 
 

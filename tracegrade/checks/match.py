@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegrade.model.invariant import Matcher, linear_regex
+from tracegrade.model.invariant import Matcher, linear_search
 from tracegrade.model.values import (
     JSON,
     UNKNOWN,
@@ -115,17 +115,8 @@ def _not_in(options: Sequence[JSON]) -> ValueTest:
 
 
 def _matches(pattern: str) -> ValueTest:
-    regex = linear_regex(pattern)
-
-    def test(value: JSON) -> bool:
-        if not isinstance(value, str):
-            return False
-        try:
-            return regex.search(value) is not None
-        except UnicodeEncodeError:  # a lone surrogate
-            return regex.search(value.encode("utf-8", "replace").decode()) is not None
-
-    return _known(test)
+    found = linear_search(pattern)
+    return _known(lambda value: isinstance(value, str) and found(value))
 
 
 def _contains(needle: JSON) -> ValueTest:

@@ -37,7 +37,7 @@ def largest_matching(edges: Mapping[int, Sequence[int]]) -> dict[int, int]:
             if free is not None:
                 break
         while free is not None:  # flip the path that was found
-            left = parent[free]
-            left_of[free] = left
-            free, given[left] = given.get(left), free
+            left, right = parent[free], free
+            free = given.get(left)
+            left_of[right], given[left] = left, right
     return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import networkx as nx
@@ -45,7 +46,9 @@ class PartialOrder(Params):
     """For every pair (a, b), every b has some a before it."""
 
     order: Chains = Field(description="Pairs or chains of actions; a list inside a chain is a group in any order.")
-    required: Literal["all"] | tuple[Action, ...] = Field((), description="Actions that must occur: a list, or `all`.")
+    required: Literal["all"] | tuple[Action, ...] = Field(
+        default=(), description="Actions that must occur: a list, or `all`."
+    )
     relation: Relation = "executed"
 
     @model_validator(mode="after")
@@ -63,7 +66,7 @@ class PartialOrder(Params):
         """Every (earlier, later) pair once, in the order written."""
         found: dict[tuple[str, str], tuple[Action, Action]] = {}
         for chain in self.order:
-            for earlier, later in zip(chain, chain[1:], strict=False):
+            for earlier, later in pairwise(chain):
                 for a in earlier:
                     for b in later:
                         found.setdefault((a.label, b.label), (a, b))

@@ -23,9 +23,9 @@ class Precedes(Params):
 
     first: Action = Field(description="What must come before; counts only when it ended ok.")
     then: Action = Field(description="What is restrained; every attempt counts.")
-    same: Same | None = Field(None, description="Arguments or values that both must share.")
-    each: StrictBool = Field(False, description="Every `then` needs a `first` of its own; each is used once.")
-    within: Within | None = Field(None, description="How far before at most: `30s`, `3 turns`, `5 calls`.")
+    same: Same | None = Field(default=None, description="Arguments or values that both must share.")
+    each: StrictBool = Field(default=False, description="Every `then` needs a `first` of its own; each is used once.")
+    within: Within | None = Field(default=None, description="How far before at most: `30s`, `3 turns`, `5 calls`.")
     relation: Relation = "executed"
 
 

@@ -35,7 +35,7 @@ def problems_of(
     for detail in deepest.values():
         if detail["type"] in ("literal_error", "none_required") and _other_branch(detail, details):
             continue
-        # A part of the location that names a branch of a union or a key in pydantic's own words is no place in the file.
+        # A part that names a branch of a union, in pydantic's own words, is no place in the file.
         real = tuple(p for p in detail["loc"] if not (isinstance(p, str) and ("[" in p or ("-" in p and "(" in p))))
         place = (*prefix, *real)
         message = _message(detail, model)

@@ -23,9 +23,9 @@ class Milestone(Strict):
     """Something worth reaching."""
 
     action: Action = Field(description="The step that reaches it; counts only when it ended ok.")
-    name: str = Field("", description="What `requires` calls it; the action's name unless given.")
-    weight: float = Field(1.0, gt=0)
-    requires: Ids = Field((), description="Milestones that must have been reached before.")
+    name: str = Field(default="", description="What `requires` calls it; the action's name unless given.")
+    weight: float = Field(default=1.0, gt=0)
+    requires: Ids = Field(default=(), description="Milestones that must have been reached before.")
 
     @property
     def label(self) -> str:
@@ -51,7 +51,9 @@ class Progress(Params):
     """The weighted share of milestones reached, each by a step of its own."""
 
     milestones: Milestones = Field(description="Names, patterns, or {action, name, weight, requires}.")
-    at_least: float | None = Field(None, ge=0, le=1, description="Makes it a gate; without it, it only measures.")
+    at_least: float | None = Field(
+        default=None, ge=0, le=1, description="Makes it a gate; without it, it only measures."
+    )
     relation: Relation = "executed"
 
     @model_validator(mode="after")

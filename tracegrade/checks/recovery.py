@@ -35,10 +35,11 @@ class Recovery(Params):
         default_factory=lambda: Action(Pattern()), description="The calls meant; every call unless given."
     )
     max_retries: int | None = Field(
-        None, ge=0, description="Later calls with equal arguments, up to the first success among them."
+        default=None, ge=0, description="Later calls with equal arguments, up to the first success among them."
     )
     must_succeed: StrictBool | None = Field(
-        None, description="A later call of the same tool must end ok. The default if `max_retries` is not given."
+        default=None,
+        description="A later call of the same tool must end ok. The default if `max_retries` is not given.",
     )
     relation: Relation = "executed"
 

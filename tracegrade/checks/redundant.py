@@ -22,9 +22,9 @@ class Redundant(Params):
     action: Action = Field(
         default_factory=lambda: Action(Pattern()), description="The calls meant; every call unless given."
     )
-    max_equal: int = Field(1, ge=1, description="How many equal calls are allowed.")
+    max_equal: int = Field(default=1, ge=1, description="How many equal calls are allowed.")
     reset_by: Action | None = Field(
-        None, description="What makes an equal call worth while again; counts only when it ended ok."
+        default=None, description="What makes an equal call worth while again; counts only when it ended ok."
     )
     relation: Relation = "executed"
 

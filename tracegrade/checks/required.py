@@ -16,7 +16,7 @@ class Required(Params):
     """At least `at_least` steps match."""
 
     action: Action = Field(description="What must happen; counts only when it ended ok.")
-    at_least: int = Field(1, ge=1)
+    at_least: int = Field(default=1, ge=1)
 
 
 def judge_required(view: View, action: Action, at_least: int, findings: Findings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from tracegrade.checks.view import Matches, View
 
@@ -26,7 +27,7 @@ def longest_run(
     sure = set(everything.yes)
     if not certain and not possible:
         return 0, 0, []
-    for a, b in zip(members, members[1:], strict=False):
+    for a, b in pairwise(members):
         if view.order.compare(a, b) == "unknown":
             return min(len(certain), 1), len(certain) + len(possible), sorted(certain)[:1]
     low: list[int] = []

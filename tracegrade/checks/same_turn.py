@@ -19,7 +19,7 @@ class SameTurn(Params):
     """Some turn asked for every action, `n` calls of each."""
 
     actions: tuple[Action, ...] = Field(min_length=1)
-    n: int = Field(1, ge=1, description="How many calls of each action; none serves two.")
+    n: int = Field(default=1, ge=1, description="How many calls of each action; none serves two.")
 
 
 def check_same_turn(view: View, params: SameTurn) -> CheckResult:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tracegrade.model.invariant import linear_regex
+from tracegrade.model.invariant import linear_search
 from tracegrade.model.values import JSON, canonical, holds_redaction
 
 
@@ -41,32 +41,32 @@ def _validator_class() -> Any:
     from jsonschema import Draft202012Validator, ValidationError, validators
 
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[Any]:
-        if validator.is_type(instance, "string") and linear_regex(wanted).search(instance) is None:
+        if validator.is_type(instance, "string") and not linear_search(wanted)(instance):
             yield ValidationError(f"{instance!r} does not match {wanted!r}")
 
     def pattern_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if not validator.is_type(instance, "object"):
             return
         for expression, subschema in wanted.items():
-            regex = linear_regex(expression)
+            found = linear_search(expression)
             for key, value in instance.items():
-                if regex.search(key) is not None:
+                if found(key):
                     yield from validator.descend(value, subschema, path=key, schema_path=expression)
 
     def additional_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if not validator.is_type(instance, "object"):
             return
         known = schema.get("properties", {})
-        expressions = [linear_regex(e) for e in schema.get("patternProperties", {})]
+        expressions = [linear_search(e) for e in schema.get("patternProperties", {})]
         for key, value in instance.items():
-            if key in known or any(e.search(key) is not None for e in expressions):
+            if key in known or any(e(key) for e in expressions):
                 continue
             if wanted is False:
                 yield ValidationError(f"{key!r} is not an argument of this tool")
             elif wanted is not True:
                 yield from validator.descend(value, wanted, path=key)
 
-    return validators.extend(
+    return validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator,
         {
             "pattern": pattern,
@@ -103,7 +103,7 @@ def _unsafe(schema: JSON) -> str | None:
             patterns += list(named) if isinstance(named, dict) else []
             for pattern in patterns:
                 try:
-                    linear_regex(pattern)
+                    linear_search(pattern)
                 except ValueError as error:
                     return str(error)
             found.extend(item.values())

@@ -1,4 +1,4 @@
-"""Exact searches over small sets, each with a budget: an answer that would take too long is no answer, never a guess."""
+"""Exact searches over small sets, each with a budget: what would take too long has no answer, never a guess."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ class Sequence(Params):
         "any_order: these and no others; subset: every call is in the reference; superset: every reference step occurs."
     )
     args: ArgsMode = Field(
-        "subset",
+        default="subset",
         description="subset: arguments that the reference names must match; exact: there are no others; ignore; "
         "or the fields that count.",
     )
     overlap: Literal["allowed", "forbidden"] = Field(
-        "allowed", description="Whether calls that ran at the same time may stand for ordered steps."
+        default="allowed", description="Whether calls that ran at the same time may stand for ordered steps."
     )
     relation: Relation = "executed"
 

@@ -34,9 +34,9 @@ class Untouched(Params):
         "depth, and everything below what it matches is protected too."
     )
     in_: tuple[Path_, ...] | None = Field(
-        None, alias="in", description="Argument paths to look in; every text in the arguments unless given."
+        default=None, alias="in", description="Argument paths to look in; every text in the arguments unless given."
     )
-    tools: ToolNames | None = Field(None, description="The tools that write; every tool unless given.")
+    tools: ToolNames | None = Field(default=None, description="The tools that write; every tool unless given.")
 
     @cached_property
     def calls(self) -> Action:
@@ -69,7 +69,7 @@ def _words(text: str) -> Iterator[str]:
     """The normalised paths and URLs that a text may name: the text itself, and each word of it."""
     for word in dict.fromkeys([text, *_WORD.findall(text)]):
         if _URL.match(word):
-            scheme, _, rest = word.partition("://")
+            _, _, rest = word.partition("://")
             host, slash, path = rest.partition("/")
             yield f"{host.lower()}{slash}{posixpath.normpath(unquote(path)) if path else ''}"
         else:

@@ -1,7 +1,7 @@
 """YAML as people write it, with the line of everything: safe, without YAML 1.1's traps, duplicate keys refused.
 
-`yes`, `on`, `12:30` and `2026-01-01` stay text, as in YAML 1.2 and in JSON; only `true`, `false`, `null` and numbers are
-anything else. Keys may be lists, for paths whose parts hold dots.
+`yes`, `on`, `12:30` and `2026-01-01` stay text, as in YAML 1.2 and in JSON; only `true`, `false`, `null` and numbers
+are anything else. Keys may be lists, for paths whose parts hold dots.
 """
 
 from __future__ import annotations

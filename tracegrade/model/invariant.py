@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -54,8 +54,8 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def linear_regex(pattern: str) -> Any:
-    """A compiled RE2 pattern: matching takes time linear in the text, whatever the pattern.
+def linear_search(pattern: str) -> Callable[[str], bool]:
+    """Whether an RE2 pattern is found in a text: in time linear in the text, whatever the pattern.
 
     Raises:
         ValueError: the pattern is not RE2's (no look-around, no back references).
@@ -65,13 +65,15 @@ def linear_regex(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options=options)
+        search = re2.compile(pattern, options=options).search
     except re2.error as error:
         reason = error.args[0] if error.args else "malformed"
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise ValueError(
             f"not a valid regular expression: {text} (RE2 syntax: no look-around, no back references)"
         ) from error
+    # Bytes spare the library a map of every character's place; a lone surrogate becomes `?`.
+    return lambda text: search(text.encode("utf-8", "replace")) is not None
 
 
 class RuleContext:
@@ -194,24 +196,28 @@ Bound: TypeAlias = StrictInt | StrictFloat | StrictStr
 class Matcher(Strict):
     """Conditions on one value; all that are given must hold. A scalar stands for `{eq: scalar}`."""
 
-    eq: JSON = Field(None, description="Equal: 1 = 1.0, but “1” ≠ 1, true ≠ 1, null ≠ missing.")
-    ne: JSON = Field(None, description="Present and not equal.")
-    gt: Bound | None = Field(None, description="Greater; numbers with numbers, text with text.")
+    eq: JSON = Field(default=None, description="Equal: 1 = 1.0, but “1” ≠ 1, true ≠ 1, null ≠ missing.")
+    ne: JSON = Field(default=None, description="Present and not equal.")
+    gt: Bound | None = Field(default=None, description="Greater; numbers with numbers, text with text.")
     ge: Bound | None = None
     lt: Bound | None = None
     le: Bound | None = None
-    in_: tuple[JSON, ...] | None = Field(None, alias="in", description="Equal to one of these.")
+    in_: tuple[JSON, ...] | None = Field(default=None, alias="in", description="Equal to one of these.")
     not_in: tuple[JSON, ...] | None = None
-    matches: str | None = Field(None, description="An RE2 pattern is found in the text; anchor it for the whole.")
-    contains: JSON = Field(None, description="Part of a text, an element of a list, or a key of an object.")
+    matches: str | None = Field(
+        default=None, description="An RE2 pattern is found in the text; anchor it for the whole."
+    )
+    contains: JSON = Field(default=None, description="Part of a text, an element of a list, or a key of an object.")
     starts_with: str | None = None
-    exists: StrictBool | None = Field(None, description="The path is (true) or is not (false) there.")
+    exists: StrictBool | None = Field(default=None, description="The path is (true) or is not (false) there.")
     type: Annotated[
         tuple[JsonType, ...] | None,
         BeforeValidator(_as_tuple),
         one_or_many({"enum": ["null", "boolean", "integer", "number", "string", "array", "object"]}),
     ] = None
-    length: MatcherRef | None = Field(None, description="Length of a text, list or object: a number or a matcher.")
+    length: MatcherRef | None = Field(
+        default=None, description="Length of a text, list or object: a number or a matcher."
+    )
 
     @model_validator(mode="after")
     def _sound(self) -> Matcher:
@@ -221,7 +227,7 @@ class Matcher(Strict):
             if getattr(self, name) is None:
                 raise ValueError(f"`{name.rstrip('_')}` needs a value")
         if self.matches is not None:
-            linear_regex(self.matches)
+            linear_search(self.matches)
         return self
 
 
@@ -253,14 +259,14 @@ class Pattern(Strict):
     Without `message`, `step` or `text` a pattern ranges over tool calls.
     """
 
-    tool: ToolNames | None = Field(None, description="Name of the tool; globs `*` and `?`.")
-    agent: Names | None = Field(None, description="Name of the nearest agent above.")
-    name: Names | None = Field(None, description="Name of the step: the tool, the agent, the model, the role.")
+    tool: ToolNames | None = Field(default=None, description="Name of the tool; globs `*` and `?`.")
+    agent: Names | None = Field(default=None, description="Name of the nearest agent above.")
+    name: Names | None = Field(default=None, description="Name of the step: the tool, the agent, the model, the role.")
     message: Annotated[
         tuple[Role, ...] | None,
         BeforeValidator(_as_tuple),
         one_or_many({"enum": ["user", "assistant", "system", "tool"]}),
-    ] = Field(None, description="A message of this role.")
+    ] = Field(default=None, description="A message of this role.")
     step: Annotated[
         tuple[StepKind, ...] | None,
         BeforeValidator(_as_tuple),
@@ -278,22 +284,24 @@ class Pattern(Strict):
                 ]
             }
         ),
-    ] = Field(None, description="A kind of step other than tool calls.")
+    ] = Field(default=None, description="A kind of step other than tool calls.")
     status: Annotated[
         tuple[CallStatus, ...] | None,
         BeforeValidator(_as_tuple),
         one_or_many({"enum": ["ok", "error", "unfinished", "not_executed"]}),
-    ] = Field(None, description="How the call ended; where a step is proof, `ok` unless said otherwise.")
+    ] = Field(default=None, description="How the call ended; where a step is proof, `ok` unless said otherwise.")
     executed: Literal["any"] | StrictBool | None = Field(
-        None, description="true (the default): calls that ran; false: asked for and not run; any."
+        default=None, description="true (the default): calls that ran; false: asked for and not run; any."
     )
-    args: dict[Path_, MatcherRef] | None = Field(None, description="Path to matcher; `{}` means no arguments.")
-    result: dict[Path_, MatcherRef] | None = Field(None, description="Path to matcher; `.` is the whole result.")
-    text: MatcherRef | None = Field(None, description="A matcher on what a message says.")
+    args: dict[Path_, MatcherRef] | None = Field(default=None, description="Path to matcher; `{}` means no arguments.")
+    result: dict[Path_, MatcherRef] | None = Field(
+        default=None, description="Path to matcher; `.` is the whole result."
+    )
+    text: MatcherRef | None = Field(default=None, description="A matcher on what a message says.")
     duration_ms: MatcherRef | None = None
-    any: tuple[PatternRef, ...] | None = Field(None, min_length=1, description="One of these patterns matches.")
-    all: tuple[PatternRef, ...] | None = Field(None, min_length=1, description="All of these patterns match.")
-    not_: PatternRef | None = Field(None, alias="not", description="This pattern does not match.")
+    any: tuple[PatternRef, ...] | None = Field(default=None, min_length=1, description="One of these patterns matches.")
+    all: tuple[PatternRef, ...] | None = Field(default=None, min_length=1, description="All of these patterns match.")
+    not_: PatternRef | None = Field(default=None, alias="not", description="This pattern does not match.")
 
     _name: str = PrivateAttr(default="")
 
@@ -325,11 +333,13 @@ Pattern.model_rebuild()
 class AppliesTo(Strict):
     """Which trajectories a rule is about; all that is given must hold."""
 
-    tasks: Names | None = Field(None, description="Task ids; globs allowed.")
-    tags: Names | None = Field(None, description="Tags of the task, any of.")
-    agents: Names | None = Field(None, description="Names of agents that took part, any of.")
-    services: Names | None = Field(None, description="Names of services that took part, any of.")
-    attributes: dict[str, MatcherRef] | None = Field(None, description="Attribute of the trajectory to matcher.")
+    tasks: Names | None = Field(default=None, description="Task ids; globs allowed.")
+    tags: Names | None = Field(default=None, description="Tags of the task, any of.")
+    agents: Names | None = Field(default=None, description="Names of agents that took part, any of.")
+    services: Names | None = Field(default=None, description="Names of services that took part, any of.")
+    attributes: dict[str, MatcherRef] | None = Field(
+        default=None, description="Attribute of the trajectory to matcher."
+    )
 
 
 class Waiver(Strict):
@@ -339,7 +349,7 @@ class Waiver(Strict):
     owner: str = Field(min_length=1)
     reason: str = Field(min_length=1)
     expires: date = Field(description="The last day on which it counts, YYYY-MM-DD.")
-    trajectories: Names | None = Field(None, description="Ids of trajectories or traces; globs allowed.")
+    trajectories: Names | None = Field(default=None, description="Ids of trajectories or traces; globs allowed.")
     applies_to: AppliesTo | None = None
 
 
@@ -354,12 +364,12 @@ class Invariant(BaseModel):
 
     id: str = Field(pattern=KEBAB, description="Stable and unique, kebab-case.")
     kind: str
-    why: str | None = Field(None, description="One sentence that a manager understands.")
-    source: str | None = Field(None, description="Where the rule comes from: a policy, a report, a standard.")
+    why: str | None = Field(default=None, description="One sentence that a manager understands.")
+    source: str | None = Field(default=None, description="Where the rule comes from: a policy, a report, a standard.")
     level: Level = "error"
     tags: Ids = ()
     applies_to: AppliesTo | None = None
-    allow_unseen: StrictBool = Field(False, description="No warning for tool names that no trace holds.")
+    allow_unseen: StrictBool = Field(default=False, description="No warning for tool names that no trace holds.")
 
 
 _EXAMPLE_KINDS = ("tool", "message", "step", "parallel", "turn", "unordered")
@@ -373,21 +383,25 @@ class ExampleStep(Strict):
     args: JSON = Field(default_factory=dict)
     result: JSON = None
     status: CallStatus = "ok"
-    suspect: bool = Field(False, description="The result only looks like a failure.")
+    suspect: bool = Field(default=False, description="The result only looks like a failure.")
     executed: bool = True
     agent: str | None = None
     message: Role | None = None
     text: str = ""
     step: StepKind | None = None
     name: str = ""
-    parallel: tuple[ExampleStep, ...] | None = Field(None, description="Asked for in one turn, overlapping in time.")
-    turn: tuple[ExampleStep, ...] | None = Field(None, description="Asked for in one turn, run one after another.")
-    unordered: tuple[ExampleStep, ...] | None = Field(None, description="No record of which came first.")
+    parallel: tuple[ExampleStep, ...] | None = Field(
+        default=None, description="Asked for in one turn, overlapping in time."
+    )
+    turn: tuple[ExampleStep, ...] | None = Field(
+        default=None, description="Asked for in one turn, run one after another."
+    )
+    unordered: tuple[ExampleStep, ...] | None = Field(default=None, description="No record of which came first.")
     not_captured: tuple[Uncaptured, ...] = ()
     truncated: tuple[Literal["args", "result", "text"], ...] = ()
-    prior: bool = Field(False, description="Stands only in the history of the first model call.")
-    start_s: float | None = Field(None, description="Seconds from the start of the example.")
-    duration_s: float | None = Field(None, ge=0)
+    prior: bool = Field(default=False, description="Stands only in the history of the first model call.")
+    start_s: float | None = Field(default=None, description="Seconds from the start of the example.")
+    duration_s: float | None = Field(default=None, ge=0)
 
     @model_validator(mode="after")
     def _one_kind(self) -> ExampleStep:
@@ -465,8 +479,8 @@ class PackFile(Strict):
     version: Literal[1]
     pack: str = Field(pattern=KEBAB, description="Name of the pack, kebab-case.")
     description: str = ""
-    extends: Ids = Field((), description="Bundled packs by name, or files below this one's folder.")
-    without: Ids = Field((), description="Ids of inherited rules to leave out.")
+    extends: Ids = Field(default=(), description="Bundled packs by name, or files below this one's folder.")
+    without: Ids = Field(default=(), description="Ids of inherited rules to leave out.")
     tools: dict[str, Names] = Field(
         default_factory=dict, description="Tool name as the rules write it, to the names that your agent uses."
     )
