@@ -194,7 +194,7 @@ CLICKHOUSE = DocumentFormat(
     name="clickhouse-json",
     matches=_matches,
     convert=_convert,
-    expected='ClickHouse otel_traces rows: {"Timestamp": …, "TraceId": …, "SpanId": …, "SpanName": …}',
+    expected="ClickHouse otel_traces rows: `TraceId`, `SpanName`, `Timestamp`",
 )
 CLICKHOUSE_PARQUET = ParquetFormat(
     name="clickhouse-parquet",

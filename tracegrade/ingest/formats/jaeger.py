@@ -206,5 +206,5 @@ JAEGER = DocumentFormat(
     name="jaeger-json",
     matches=_matches,
     convert=_convert,
-    expected='Jaeger JSON: {"data": [{"traceID": …, "spans": […], "processes": {…}}]}',
+    expected="Jaeger JSON: `data[].spans[]` with `traceID`",
 )

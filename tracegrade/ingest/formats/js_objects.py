@@ -195,5 +195,5 @@ JS_OBJECTS = DocumentFormat(
     name="js-sdk-objects",
     matches=_matches,
     convert=_convert,
-    expected='JavaScript SDK objects (Gemini CLI): {"hrTime": [s, ns], "attributes": {…}} or {"startTime": [s, ns], …}',
+    expected="JavaScript SDK objects (Gemini CLI): `hrTime`, `_spanContext`",
 )

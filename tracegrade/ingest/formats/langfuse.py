@@ -277,5 +277,5 @@ LANGFUSE = DocumentFormat(
     name="langfuse-json",
     matches=_matches,
     convert=_convert,
-    expected='Langfuse observations or traces: {"id": …, "traceId": …, "type": "GENERATION", "startTime": …}',
+    expected="Langfuse observations: `traceId`, `type`, `startTime`",
 )

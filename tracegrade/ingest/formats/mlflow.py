@@ -153,5 +153,5 @@ MLFLOW = DocumentFormat(
     name="mlflow-json",
     matches=_matches,
     convert=_convert,
-    expected='an MLflow trace: {"info": {…}, "data": {"spans": […]}}',
+    expected="MLflow trace: `info`, `data.spans`",
 )

@@ -228,7 +228,7 @@ PHOENIX = DocumentFormat(
     name="phoenix-json",
     matches=_matches,
     convert=_convert,
-    expected='Phoenix spans: {"context.trace_id": …, "attributes.…": …} or {"context": {…}, "span_kind": …}',
+    expected="Phoenix spans: `context.span_id`, `span_kind`",
 )
 PHOENIX_PARQUET = ParquetFormat(
     name="phoenix-parquet",
