@@ -191,10 +191,9 @@ def _models(forest: Forest, wrapping: set[int], warnings: list[Gap]) -> list[Mod
                 inner[0].layers.append(f)
     for draft in drafts:
         for facts in (draft.facts, *draft.layers):
-            if draft.input is None:
-                draft.input = _input_of(facts)
-            if draft.output is None:
-                draft.output = facts.messages("output_messages")
+            # An empty list is an event without content: it records nothing.
+            draft.input = draft.input or _input_of(facts) or None
+            draft.output = draft.output or facts.messages("output_messages") or None
     drafts.sort(key=lambda d: (d.start, d.end, d.facts.span.trace_id, d.facts.span.span_id))
     return drafts
 
