@@ -1,4 +1,4 @@
-"""What `check` and `show` report: the JSON of DESIGN §11, as types.
+"""What `check`, `show` and `diff` report: the JSON of DESIGN §11, as types.
 
 `model_dump()` of `CheckReport` and `ShowReport` gives exactly the keys that stand in the JSON; a field that is not
 recorded is null, never left out. Gaps, usage, findings and cited steps are the model's own types. Builders from
@@ -20,6 +20,7 @@ from tracegrade.model.verdict import Finding, Level, Verdict
 
 CHECK_SCHEMA: Final = "tracegrade/check/1"
 SHOW_SCHEMA: Final = "tracegrade/show/1"
+DIFF_SCHEMA: Final = "tracegrade/diff/1"
 
 TrialKey: TypeAlias = int | str
 Measure: TypeAlias = float | dict[str, float] | None
@@ -454,6 +455,40 @@ class ShowReport(Record):
     trajectories: tuple[ShownTrajectory, ...] = ()
 
 
+class ChangeReport(Record):
+    """One field in which two aligned steps differ; `absent` names the side that has no such field."""
+
+    path: tuple[str, ...]
+    left: JSON = None
+    right: JSON = None
+    absent: Literal["left", "right"] | None = None
+
+
+class PairReport(Record):
+    """Two aligned steps, or one that stands on one side only.
+
+    `undecided` lists the parts that could not be compared, since a side did not record them.
+    """
+
+    kind: Literal["same", "changed", "undecided", "only_left", "only_right"]
+    left: StepReport | None = None
+    right: StepReport | None = None
+    changes: tuple[ChangeReport, ...] = ()
+    undecided: tuple[str, ...] = ()
+
+
+class DiffReport(Record):
+    """Two trajectories aligned. `first` is the place in `pairs` of the first that is not the same, null for none."""
+
+    schema_: str = Field(default=DIFF_SCHEMA, alias="schema")
+    tracegrade_version: str = __version__
+    left: ShownTrajectory
+    right: ShownTrajectory
+    equal: bool
+    first: int | None = None
+    pairs: tuple[PairReport, ...] = ()
+
+
 def check_schema() -> dict[str, JSON]:
     """The JSON Schema of the JSON of `check`."""
     return _schema(CheckReport, CHECK_SCHEMA)
@@ -462,6 +497,11 @@ def check_schema() -> dict[str, JSON]:
 def show_schema() -> dict[str, JSON]:
     """The JSON Schema of the JSON of `show`."""
     return _schema(ShowReport, SHOW_SCHEMA)
+
+
+def diff_schema() -> dict[str, JSON]:
+    """The JSON Schema of the JSON of `diff`."""
+    return _schema(DiffReport, DIFF_SCHEMA)
 
 
 def _schema(model: type[Record], name: str) -> dict[str, JSON]:

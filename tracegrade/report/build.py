@@ -20,13 +20,12 @@ from tracegrade.model.report import (
     ToolUse,
     TrajectoryReport,
 )
-from tracegrade.model.trajectory import Gap, Step, StepOrder, Trajectory, Usage
+from tracegrade.model.trajectory import Gap, Step, Trajectory, Usage
 from tracegrade.model.verdict import InvariantResult, Level, Verdict
 from tracegrade.report.rollup import trajectory_verdict
+from tracegrade.trajectory.parallel import parallel_groups
 
 _WITH_ARGUMENTS: Final = frozenset({"tool_call", "retrieval", "handoff", "guardrail"})
-_GROUPED: Final = frozenset({"tool_call", "model_call", "retrieval", "guardrail", "handoff"})
-_LOOK_BACK: Final = 64
 _SUMMED: Final = (
     "input_tokens",
     "output_tokens",
@@ -220,36 +219,6 @@ def shown_trajectory(trajectory: Trajectory) -> ShownTrajectory:
         duration_ns=trajectory.duration_ns,
         steps=tuple(shown),
     )
-
-
-def parallel_groups(steps: Sequence[Step], order: StepOrder) -> dict[int, tuple[int, Literal["concurrent", "unknown"]]]:
-    """Which steps run beside each other, by step index: the number of the group, and whether that is known.
-
-    A group grows in display order while the next step is not certainly after every step of it (of the last 64: a
-    display bound, not a verdict). Agents and messages are left out: an agent encloses its steps, a message is no act.
-    """
-    groups: dict[int, tuple[int, Literal["concurrent", "unknown"]]] = {}
-    block: list[int] = []
-    known = False
-    number = 0
-
-    def close() -> None:
-        nonlocal number
-        if len(block) > 1:
-            number += 1
-            groups.update(dict.fromkeys(block, (number, "concurrent" if known else "unknown")))
-
-    for step in steps:
-        if step.kind not in _GROUPED or step.prior:
-            continue
-        orders = {order.compare(other, step.index) for other in block[-_LOOK_BACK:]}
-        if not orders & {"concurrent", "unknown"}:
-            close()
-            block, known = [], False
-        block.append(step.index)
-        known = known or "concurrent" in orders
-    close()
-    return groups
 
 
 def overview(trajectories: Sequence[TrajectoryReport], *, set_up_traces: int = 0, other_traces: int = 0) -> Overview:

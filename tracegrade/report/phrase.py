@@ -182,7 +182,8 @@ def usage_text(usage: Usage) -> str:
         ]
         parts.append(f"{at_least}{' + '.join(tokens)} tokens")
     if usage.cost_usd is not None:
-        parts.append(f"{'' if usage.cost_complete else 'at least '}${usage.cost_usd:,.4f}")
+        digits = 4 if usage.cost_usd >= 0.01 or usage.cost_usd == 0 else 6
+        parts.append(f"{'' if usage.cost_complete else 'at least '}${usage.cost_usd:,.{digits}f}")
     if usage.calls_without_usage:
         parts.append(f"{usage.calls_without_usage:,} without usage")
     return ", ".join(parts)
