@@ -88,7 +88,7 @@ def tri_or(values: Iterable[Tri]) -> Tri:
 
 
 REDACTED_TEXTS: Final = frozenset(
-    {"__REDACTED__", "<REDACTED>", "[REDACTED]", "REDACTED", "<redacted>", "[redacted]", "N/A", "***"}
+    {"__REDACTED__", "<REDACTED>", "[REDACTED]", "REDACTED", "<redacted>", "[redacted]", "<elided>", "N/A", "***"}
 )
 """Texts that instrumentations write where a value was taken out (DIALECTS §5.15)."""
 

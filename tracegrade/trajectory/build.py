@@ -190,12 +190,21 @@ def _models(forest: Forest, wrapping: set[int], warnings: list[Gap]) -> list[Mod
             if len(inner) == 1:
                 inner[0].layers.append(f)
     for draft in drafts:
-        for facts in (draft.facts, *draft.layers):
-            # An empty list is an event without content: it records nothing.
-            draft.input = draft.input or _input_of(facts) or None
-            draft.output = draft.output or facts.messages("output_messages") or None
+        layers = (draft.facts, *draft.layers)
+        draft.input = _fullest([_input_of(f) for f in layers])
+        draft.output = _fullest([f.messages("output_messages") for f in layers])
     drafts.sort(key=lambda d: (d.start, d.end, d.facts.span.trace_id, d.facts.span.span_id))
     return drafts
+
+
+def _fullest(found: Sequence[list[Message] | None]) -> list[Message] | None:
+    """The record that holds most, the first among equals; an empty one (an event without content) is none."""
+
+    def held(messages: list[Message] | None) -> int:
+        parts = [p for m in messages or () for p in m.parts]
+        return sum(1 for p in parts if not isinstance(p, TextPart) or p.text is not None)
+
+    return max(found, key=held, default=None) or None
 
 
 def _one_call(a: Facts, b: Facts) -> bool:
