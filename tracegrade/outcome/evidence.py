@@ -122,6 +122,8 @@ def messages_of(trajectory: Trajectory | None) -> Messages:
     """
     if trajectory is None:
         return NOTHING_RECORDED
+    if trajectory.complete and all(s.kind == "agent" for s in trajectory.steps):
+        return Messages((), whole=True, last_known=True)  # an agent that called no model has said nothing
     steps = [s for s in trajectory.steps if s.kind == "message" and s.role == "assistant" and not s.prior]
     said = tuple(Said(s.text, s.beside_call) for s in steps if s.text_state == "captured" and s.text is not None)
     hidden = len(said) < len(steps) or any("⟦" in s.text for s in said)
