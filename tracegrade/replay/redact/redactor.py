@@ -1,0 +1,318 @@
+"""Takes values out of texts, JSON, spans and log records.
+
+Comes in: a policy, and what is to be redacted. Goes out: the same shape with placeholders in it, and counts by kind and
+place. Nothing here writes or remembers what was taken out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from tracegrade.model.span import LogRecord, Span, SpanEvent, SpanLink
+from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
+from tracegrade.replay.redact.detect import PLACEHOLDER, Hit, find_secrets, merge
+from tracegrade.replay.redact.encoded import MAX_LAYERS, encoded_hits
+from tracegrade.replay.redact.ids import IdMap
+from tracegrade.replay.redact.policy import Policy, number_kind
+
+MAX_DEPTH: Final = 200
+"""Nesting beyond which a value is taken out whole, unseen."""
+_CACHE_ENTRIES: Final = 4096
+_CACHED_LENGTH: Final = 512
+_CARD_MIN: Final = 10**12
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many values were taken out, by place and kind. Holds no value.
+
+    A place is where it stood: `span attribute`, `event name`, `resource attribute`, `log body`, …
+    """
+
+    replaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+    spans: int = 0
+    logs: int = 0
+    documents: int = 0
+
+    @property
+    def total(self) -> int:
+        """All values taken out."""
+        return self.replaced.total()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a value stands: its place for the counts, its depth, and what allow-list mode says of it."""
+
+    place: str
+    depth: int = 0
+    kept: bool = True
+    in_data: bool = False
+
+    def inside(self, *, kept: bool | None = None, in_data: bool | None = None) -> _Scope:
+        return _Scope(
+            self.place,
+            self.depth + 1,
+            self.kept if kept is None else kept,
+            self.in_data if in_data is None else in_data,
+        )
+
+
+class Redactor:
+    """Applies one policy. Equal inputs give equal outputs under one secret, in any order of calls.
+
+    Args:
+        policy: what to take out.
+        ids: the ids to map, with every id already learnt; None leaves ids as they are.
+    """
+
+    def __init__(self, policy: Policy, ids: IdMap | None = None) -> None:
+        self.policy = policy
+        self.ids = ids
+        self.counts = Counts()
+        self._flat_texts: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+    # ------------------------------------------------------------------ spans and logs
+
+    def span(self, span: Span) -> Span:
+        """The span with every place redacted: attributes of span, resource, scope, events, links and logs, names,
+        status message and trace state."""
+        self.counts.spans += 1
+        return replace(
+            span,
+            trace_id=self._id(span.trace_id),
+            span_id=self._id(span.span_id),
+            parent_span_id=self._id(span.parent_span_id) if span.parent_span_id else None,
+            name=self.text(span.name, "span name"),
+            status_message=self._prose(span.status_message, "status message"),
+            attributes=self.attributes(span.attributes, "span attribute"),
+            resource=self.attributes(span.resource, "resource attribute"),
+            scope_name=self.text(span.scope_name, "scope name"),
+            scope_version=self.text(span.scope_version, "scope version"),
+            scope_attributes=self.attributes(span.scope_attributes, "scope attribute"),
+            schema_url=self.text(span.schema_url, "schema url"),
+            trace_state=self.text(span.trace_state, "trace state"),
+            events=tuple(map(self._event, span.events)),
+            links=tuple(map(self._link, span.links)),
+            logs=tuple(map(self.log, span.logs)),
+        )
+
+    def log(self, log: LogRecord) -> LogRecord:
+        """The log record with body, attributes, resource, names and ids redacted."""
+        self.counts.logs += 1
+        return replace(
+            log,
+            trace_id=self._id(log.trace_id) if log.trace_id else log.trace_id,
+            span_id=self._id(log.span_id) if log.span_id else log.span_id,
+            event_name=self.text(log.event_name, "log event name") if log.event_name else log.event_name,
+            body=self._value(log.body, _Scope("log body", kept=self.policy.allow is None)),
+            attributes=self.attributes(log.attributes, "log attribute"),
+            resource=self.attributes(log.resource, "resource attribute"),
+            scope_name=self.text(log.scope_name, "scope name"),
+            scope_version=self.text(log.scope_version, "scope version"),
+        )
+
+    def _event(self, event: SpanEvent) -> SpanEvent:
+        return replace(
+            event,
+            name=self.text(event.name, "event name"),
+            attributes=self.attributes(event.attributes, "event attribute"),
+        )
+
+    def _link(self, link: SpanLink) -> SpanLink:
+        return replace(
+            link,
+            trace_id=self._id(link.trace_id),
+            span_id=self._id(link.span_id),
+            attributes=self.attributes(link.attributes, "link attribute"),
+        )
+
+    def attributes(self, attributes: dict[str, JSON], place: str) -> dict[str, JSON]:
+        """Attributes with keys and values redacted; in allow-list mode only known keys keep their values."""
+        allow = self.policy.allow
+        result: dict[str, JSON] = {}
+        for key, value in attributes.items():
+            scope = _Scope(place)
+            if allow is not None:
+                in_data = allow.holds_data(key)
+                kept = allow.keeps_attribute(key) or allow.keeps_field(key, in_data=in_data)
+                scope = _Scope(place, kept=kept, in_data=in_data)
+            result[self._key(key, place)] = self._keyed(key, value, scope)
+        return result
+
+    # ------------------------------------------------------------------ documents
+
+    def document(self, document: JSON, place: str) -> JSON:
+        """A snapshot, a state, a task or any other JSON document; ids and patches are understood."""
+        self.counts.documents += 1
+        return self._value(document, _Scope(place))
+
+    def text(self, text: str, place: str) -> str:
+        """A text that stays in allow-list mode (a name, a key), with what the detectors find taken out."""
+        return self._string(text, _Scope(place))
+
+    def _prose(self, text: str, place: str) -> str:
+        """A free text: taken out whole in allow-list mode unless rules read texts."""
+        allow = self.policy.allow
+        return self._value(text, _Scope(place, kept=allow is None or allow.texts))  # type: ignore[no-any-return]
+
+    # ------------------------------------------------------------------ values
+
+    def _keyed(self, key: str, value: JSON, scope: _Scope) -> JSON:
+        """The value of a key: taken out whole where the key's name says so."""
+        if value is None or value == "":
+            return value
+        if self.policy.keys.matches(key, value):
+            return self._take_out(value, scope)
+        return self._value(value, scope)
+
+    def _value(self, value: JSON, scope: _Scope) -> JSON:
+        if isinstance(value, str):
+            return self._string(value, scope)
+        if value is None or isinstance(value, bool):
+            return value if scope.kept or value is None else self._placeholder(value, scope)
+        if isinstance(value, (int, float)):
+            if not scope.kept or (abs(value) >= _CARD_MIN and number_kind(value) == "card"):
+                return self._placeholder(value, scope)
+            return value
+        if scope.depth >= MAX_DEPTH:
+            self.counts.replaced[scope.place, "nested"] += 1
+            return "[REDACTED]"
+        if isinstance(value, list):
+            return [self._value(item, scope.inside()) for item in value]
+        return self._object(value, scope)
+
+    def _object(self, value: dict[str, JSON], scope: _Scope) -> dict[str, JSON]:
+        result: dict[str, JSON] = {}
+        named = _named_values(value)
+        for key, item in value.items():
+            if key == "value" and any(self.policy.keys.matches(k, item) for k in named):
+                result[key] = self._take_out(item, scope)
+            else:
+                result[self._key(key, scope.place)] = self._keyed(key, item, self._below(key, scope))
+        return result
+
+    def _below(self, key: str, scope: _Scope) -> _Scope:
+        """The scope of the value of a key inside JSON."""
+        allow = self.policy.allow
+        if allow is None:
+            return scope.inside()
+        in_data = scope.in_data or allow.holds_data(key)
+        return scope.inside(kept=allow.keeps_field(key, in_data=in_data), in_data=in_data)
+
+    def _take_out(self, value: JSON, scope: _Scope) -> JSON:
+        """Placeholders for every leaf of a value; the structure stays, so that paths lead where they led."""
+        if value is None or value == "":
+            return value
+        if isinstance(value, list):
+            return [self._take_out(v, scope) for v in value]
+        if isinstance(value, dict):
+            return {self._key(k, scope.place): self._take_out(v, scope) for k, v in value.items()}
+        return value if is_taken_out(value) else self._placeholder(value, scope)
+
+    def _placeholder(self, value: JSON, scope: _Scope) -> str:
+        self.counts.replaced[scope.place, "by key" if scope.kept else "not on the allow-list"] += 1
+        return self.policy.whole(value)
+
+    def _key(self, key: str, place: str) -> str:
+        return self.text(key, f"{place}, key")
+
+    def _id(self, value: str) -> str:
+        return self.ids.id(value) if self.ids else value
+
+    # ------------------------------------------------------------------ texts
+
+    def _string(self, text: str, scope: _Scope) -> str:
+        """A text: as JSON where it is JSON, else by what the detectors and encodings show."""
+        if not text or is_taken_out(text):
+            return text
+        if text.lstrip()[:1] in ("{", "[", '"') and scope.depth < MAX_DEPTH:
+            document = parse_json(text)
+            if document is not MISSING:
+                new = self._value(document, scope.inside())
+                return text if new == document else _write_json(new, text)
+        if not scope.kept:
+            return self._placeholder(text, scope)
+        new, kinds = self._flat(text)
+        for kind in kinds:
+            self.counts.replaced[scope.place, kind] += 1
+        return new
+
+    def _flat(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """A text that is no JSON, and the kinds of what was taken out; remembered for short texts, which repeat."""
+        known = self._flat_texts.get(text)
+        if known is not None:
+            return known
+        hits = self._hits(text, MAX_LAYERS)
+        parts, position = [], 0
+        for hit in hits:
+            parts += [text[position : hit.start], self.policy.placeholder(text[hit.start : hit.end], hit.kind)]
+            position = hit.end
+        new = "".join(parts) + text[position:]
+        if self.ids:
+            new = self.ids.text(new)
+        result = new, tuple(h.kind for h in hits)
+        if len(text) <= _CACHED_LENGTH:
+            if len(self._flat_texts) >= _CACHE_ENTRIES:
+                self._flat_texts.clear()
+            self._flat_texts[text] = result
+        return result
+
+    def _hits(self, text: str, layers: int) -> list[Hit]:
+        hits = find_secrets(text, self.policy.all_detectors)
+        if layers:
+            for hit in encoded_hits(text, lambda decoded: self._holds(decoded, layers - 1)):
+                hits = merge(hits, hit)
+        return sorted(hits, key=lambda h: h.start)
+
+    def _holds(self, text: str, layers: int) -> bool:
+        """Whether a decoded text holds something to take out; the text itself goes nowhere."""
+        document = parse_json(text) if text.lstrip()[:1] in ("{", "[", '"') else MISSING
+        if document is MISSING:
+            return bool(self._hits(text, layers))
+        probe = Redactor(replace(self.policy, allow=None))
+        probe.document(document, "")
+        return probe.counts.total > 0
+
+
+def is_taken_out(value: JSON) -> bool:
+    """Whether a value is what somebody wrote in place of another: ours, or an instrumentation's."""
+    return isinstance(value, str) and (value in REDACTED_TEXTS or PLACEHOLDER.fullmatch(value) is not None)
+
+
+def parse_json(text: str) -> JSON:
+    """The JSON that a text holds, `MISSING` where it holds none or where reading it would lose something (a key that
+    occurs twice)."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return MISSING
+
+
+def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return result
+
+
+def _write_json(value: JSON, like: str) -> str:
+    """JSON text, with spaces after separators where `like` has them."""
+    separators = (", ", ": ") if '": ' in like else (",", ":")
+    text = json.dumps(value, ensure_ascii=False, separators=separators)
+    return text.encode("utf-8", "replace").decode()
+
+
+def _named_values(value: dict[str, JSON]) -> tuple[str, ...]:
+    """The names of what the member `value` holds: the path of a patch's operation, or `key`/`name` beside it."""
+    if "value" not in value:
+        return ()
+    path = value.get("path")
+    if "op" in value and isinstance(path, str):
+        return tuple(path.split("/"))
+    if "op" in value and isinstance(path, list):
+        return tuple(str(p) for p in path)
+    return tuple(value[n] for n in ("key", "name", "field", "header") if isinstance(value.get(n), str))
