@@ -75,7 +75,7 @@ def test_vectorised_over_tasks_and_null_below_k() -> None:
 
 @pytest.mark.parametrize(("n", "c"), [([3], [4]), ([3], [-1]), ([2.5], [1])])
 def test_counts_that_cannot_be_are_refused(n: list[float], c: list[float]) -> None:
-    with pytest.raises(ValueError, match="whole|expected"):
+    with pytest.raises(ValueError, match=r"whole|expected"):
         pass_hat_k(n, c, 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from tracegrade.app.outcome_table import Row, Table, as_text, map_columns, read_table
@@ -274,6 +275,29 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
         trace_ids=traces,
         where=where,
     )
+
+
+def trials_of_database(path: Path) -> list[ScoredTrial]:
+    """The trials in the table `outcomes` of a database.
+
+    Raises:
+        InputError: no such file, or nothing graded in it.
+        StoreError: not a database of tracegrade.
+    """
+    from tracegrade.store.db import Store
+
+    if not path.exists():
+        raise InputError(f"--db {path}: no such file")
+    with Store.open(path) as store:
+        result = store.query("SELECT * FROM outcomes")
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+    if not rows:
+        raise InputError(
+            f"--db {path}: no outcomes in it; run `tracegrade check … --db {path} --tasks FILE --trials FILE` first"
+        )
+    for row in rows:
+        row["outcome"] = {"verdict": row["verdict"] or "unknown"}
+    return [_checked(f"{path}: outcomes", row, {}) for row in rows]
 
 
 def outcomes_of(paths: Sequence[str], reading: Reading) -> tuple[list[ScoredTrial], list[Row]]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tracegrade.app.outcome_table import read_table
-from tracegrade.app.outcomes import Reading, outcomes_of
-from tracegrade.errors import InputError
+from tracegrade.app.outcomes import Reading, outcomes_of, trials_of_database
+from tracegrade.errors import InputError, UsageError
 from tracegrade.model.score import Floor, ScoreReport
 from tracegrade.score.scorecard import Options, score
 
 
 def score_files(
-    paths: Sequence[str], reading: Reading, options: Options | None = None, floors: str | None = None
+    paths: Sequence[str],
+    reading: Reading,
+    options: Options | None = None,
+    floors: str | None = None,
+    database: Path | None = None,
 ) -> ScoreReport:
     """Score the outcomes in some files together.
 
@@ -24,12 +29,18 @@ def score_files(
         options: what to compute.
         floors: a JSON result of `tasks check`, whose floors stand beside the score; by default those of the check
             results themselves, where they have them.
+        database: a DuckDB file of `check --db`, whose outcomes are scored too.
 
     Raises:
-        InputError, RuleFileError, UsageError: something cannot be read.
+        InputError, RuleFileError, StoreError, UsageError: something cannot be read, or nothing is given.
         NothingToGrade: no trial is scored.
     """
+    if not paths and database is None:
+        raise UsageError("nothing to score: give a check result, a table of outcomes, or --db FILE")
     trials, documents = outcomes_of(paths, reading)
+    if database is not None:
+        trials += trials_of_database(database)
+        paths = [*paths, str(database)]
     found = next((d["floors"] for d in documents if d.get("floors")), None)
     if floors is not None:
         found = (read_table(floors).document or {}).get("floors")

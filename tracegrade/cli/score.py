@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tracegrade.cli.common import SeedOption, command_app, echo, finish
+from tracegrade.cli.common import DbOption, SeedOption, command_app, echo, finish
 from tracegrade.errors import EXIT_PASS, UsageError
 
 app = command_app()
@@ -67,9 +67,9 @@ def write(out: Path | None, text: str, json: str) -> None:
 @app.command()
 def score(
     inputs: Annotated[
-        list[str],
-        typer.Argument(metavar="INPUT...", help="Check results (JSON) or tables of outcomes; `-` is standard input."),
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[INPUT...]", help="Check results (JSON) or tables of outcomes; `-` is standard input."),
+    ] = None,
     k: Annotated[
         str | None, typer.Option("--k", metavar="1,2,4", help="The k of pass@k and pass^k. [default: all that fit]")
     ] = None,
@@ -93,6 +93,7 @@ def score(
         Path | None, typer.Option("--plots", metavar="FOLDER", help="Write plots here (needs the extra `plots`).")
     ] = None,
     plot_format: Annotated[Literal["svg", "png"], typer.Option("--plot-format")] = "svg",
+    db: DbOption = None,
     seed: SeedOption = 0,
     format_: OutputOption = "text",
     out: OutFileOption = None,
@@ -122,7 +123,7 @@ def score(
         reruns=reruns,
         plug_in=plug_in,
     )
-    report = score_files(inputs, reading, options, floors)
+    report = score_files(inputs or [], reading, options, floors, db)
     text, json = score_text(report), render(report)
     if plots is not None:
         from tracegrade.report.plots import write_score_plots

@@ -8,7 +8,7 @@ from tracegrade.model.frontier import FrontierAgent, FrontierReport
 from tracegrade.model.horizon import Horizon, HorizonReport
 from tracegrade.model.power import Power, PowerReport
 from tracegrade.report.escape import printable
-from tracegrade.report.score_text import INDENT, amount, amount_interval, counted, interval, percent
+from tracegrade.report.score_text import INDENT, amount, amount_interval, counted, interval, percent, wrapped
 
 SHOWN_AGENTS = 20
 NO_FIT = {
@@ -20,20 +20,20 @@ NO_FIT = {
 
 def frontier_text(report: FrontierReport) -> str:
     """Agents from the cheapest, the front, the hull, and what retries and routing would buy."""
-    return "\n".join(_frontier(report)) + "\n"
+    return wrapped(_frontier(report))
 
 
 def _frontier(report: FrontierReport) -> Iterator[str]:
     yield f"{counted(len(report.agents), 'agent')} on {counted(report.n_tasks_shared, 'shared task')}"
     yield ""
-    width = min(40, max((len(printable(a.name)) for a in report.agents), default=5))
-    yield f"{INDENT}{'agent':<{width}}  {'rate':<24}{'$ per trial':<30}front in  place"
+    width = min(30, max((len(printable(a.name)) for a in report.agents), default=5))
+    yield f"{INDENT}{'agent':<{width}}  {'rate':<22}{'$ per trial':<26}on front  place"
     order = sorted(report.agents, key=lambda a: (not a.usable, a.cost.value or 0.0, a.name))
     for agent in order[:SHOWN_AGENTS]:
         share = "" if agent.front_share is None else f"{100 * agent.front_share:.0f} %"
         yield (
-            f"{INDENT}{printable(agent.name)[:width]:<{width}}  {interval(agent.rate):<24}"
-            f"{amount_interval(agent.cost, '$'):<30}{share:<10}{_place(agent)}"
+            f"{INDENT}{short(agent.name, width):<{width}}  {interval(agent.rate):<22}"
+            f"{amount_interval(agent.cost, '$', 3):<26}{share:<10}{_place(agent)}"
         )
     if len(order) > SHOWN_AGENTS:
         yield f"{INDENT}and {len(order) - SHOWN_AGENTS} more (all of them in the JSON)"
@@ -56,6 +56,16 @@ def _frontier(report: FrontierReport) -> Iterator[str]:
         yield f"! {printable(warning.message)}"
 
 
+def short(name: str, width: int) -> str:
+    """A name made printable and cut to a width.
+
+    >>> short("a long name", 7)
+    'a long…'
+    """
+    text = printable(name)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def _place(agent: FrontierAgent) -> str:
     if not agent.usable:
         return f"not placed: {agent.reason}"
@@ -63,8 +73,8 @@ def _place(agent: FrontierAgent) -> str:
         return "hull"
     if agent.on_front:
         return "front"
-    more = f" and {len(agent.dominated_by) - 1} more" if len(agent.dominated_by) > 1 else ""
-    return f"dominated by {printable(agent.dominated_by[0])}{more}"
+    number = len(agent.dominated_by)
+    return f"below {short(agent.dominated_by[0], 18)}{f' +{number - 1}' if number > 1 else ''}"
 
 
 def minutes(value: float | None) -> str:
@@ -86,7 +96,7 @@ def horizon_text(report: HorizonReport) -> str:
     for horizon in report.horizons:
         lines += _horizon(horizon)
     lines += [f"! {printable(w.message)}" for w in report.warnings]
-    return "\n".join(lines) + "\n"
+    return wrapped(lines)
 
 
 def _horizon(horizon: Horizon) -> Iterator[str]:
@@ -117,7 +127,7 @@ def power_text(report: PowerReport) -> str:
     ]
     for design in report.designs:
         lines += _power(design, report)
-    return "\n".join(lines) + "\n"
+    return wrapped(lines)
 
 
 def _power(design: Power, report: PowerReport) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from tracegrade.model.estimate import Estimate
 from tracegrade.model.score import ScoreReport, Spend, TaskScore
@@ -11,6 +12,7 @@ from tracegrade.report.escape import printable
 SHOWN_TASKS = 12
 SHOWN_TAGS = 12
 INDENT = "  "
+WIDTH = 110
 
 
 def percent(value: float | None) -> str:
@@ -33,23 +35,24 @@ def interval(estimate: Estimate) -> str:
     return f"{percent(estimate.value)} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
-def amount(value: float | None, unit: str = "") -> str:
-    """A quantity with about four significant digits.
+def amount(value: float | None, unit: str = "", digits: int = 4) -> str:
+    """A quantity with about as many significant digits.
 
-    >>> amount(0.012345, "$"), amount(12345.6), amount(None)
-    ('$0.01234', '12346', '–')
+    >>> amount(0.0123456, "$"), amount(12345.6), amount(None)
+    ('$0.01235', '12346', '–')
     """
     if value is None:
         return "–"
-    text = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    text = f"{value:.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
     return f"{unit}{text}"
 
 
-def amount_interval(estimate: Estimate, unit: str = "") -> str:
+def amount_interval(estimate: Estimate, unit: str = "", digits: int = 4) -> str:
     """A quantity with its interval."""
     if estimate.value is None or estimate.low is None or estimate.high is None:
-        return amount(estimate.value, unit)
-    return f"{amount(estimate.value, unit)} [{amount(estimate.low)}, {amount(estimate.high)}]"
+        return amount(estimate.value, unit, digits)
+    low, high = amount(estimate.low, "", digits), amount(estimate.high, "", digits)
+    return f"{amount(estimate.value, unit, digits)} [{low}, {high}]"
 
 
 def counted(number: int, noun: str) -> str:
@@ -61,9 +64,27 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def wrapped(lines: Iterable[str]) -> str:
+    """Lines as one text, those wider than a screen broken at spaces and indented further.
+
+    >>> print(wrapped(["  " + "word " * 30]).splitlines()[1])
+        word word word word word word word word word
+    """
+    pieces = []
+    for line in lines:
+        if len(line) <= WIDTH:
+            pieces.append(line.rstrip())
+            continue
+        own = len(line) - len(line.lstrip())
+        pieces += textwrap.wrap(
+            line, WIDTH, subsequent_indent=" " * (own + 2), break_long_words=False, break_on_hyphens=False
+        )
+    return "\n".join(pieces) + "\n"
+
+
 def score_text(report: ScoreReport) -> str:
     """The whole score, one screen."""
-    return "\n".join(_lines(report)) + "\n"
+    return wrapped(_lines(report))
 
 
 def _lines(report: ScoreReport) -> Iterator[str]:

@@ -26,6 +26,8 @@ from tracegrade.score.trials import reason_not_scored, settle
 Weighting: TypeAlias = Literal["invsqrt", "equal"]
 NoFit: TypeAlias = Literal["no_successes", "no_failures", "slope_not_negative"]
 SHARES = (0.5, 0.8)
+FLAT = 1e-9
+"""A slope less steep than this is rounding: there is no length at which success crosses a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def minutes_at(slope: ArrayLike, intercept: ArrayLike, share: float) -> Floats:
     16.0
     """
     logit = np.log(share / (1 - share))
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return np.asarray(np.exp2((logit - np.asarray(intercept)) / np.asarray(slope)), dtype=np.float64)
 
 
@@ -146,7 +148,7 @@ def no_fit(n: Ints, c: Ints, slope: float) -> NoFit | None:
         return "no_successes"
     if np.array_equal(n, c):
         return "no_failures"
-    return "slope_not_negative" if slope >= 0 else None
+    return "slope_not_negative" if slope > -FLAT else None
 
 
 def horizon(rows: Sequence[ScoredTrial], options: HorizonOptions | None = None, agent: str | None = None) -> Horizon:
@@ -255,7 +257,7 @@ def _intervals(data: _Tasks, options: HorizonOptions) -> dict[float, tuple[float
     weight /= weight.sum(axis=1, keepdims=True)
     slope, intercept = fit_logistic(data.x, share, weight, max(options.regularization, 1e-9))
     none, all_ = passes.sum(axis=1) == 0, passes.sum(axis=1) == runs.sum(axis=1)
-    rising = ~none & ~all_ & (slope >= 0)
+    rising = ~none & ~all_ & (slope > -FLAT)
     tails = [(1 - options.confidence) / 2, 0.5 + options.confidence / 2]
     result = {}
     for target in SHARES:

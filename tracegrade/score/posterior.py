@@ -36,7 +36,7 @@ def curve_posterior(
 
     >>> low, high = curve_posterior([4] * 20, [4] * 20, [4])[4][0]
     >>> round(low, 2), high
-    (0.79, 1.0)
+    (0.88, 1.0)
     """
     trials, passes, tasks = histogram(n, c)
     # The mean is sin²(t) with t uniform, which is Beta(½, ½); ρ is u², whose density 2u is put into the weight.
