@@ -152,10 +152,14 @@ class OutcomeReport(Record):
 
 
 class TrajectoryReport(Record):
-    """One trajectory with its verdicts. `steps` counts its steps by kind, `models` its model calls by model."""
+    """One trajectory with its verdicts. `steps` counts its steps by kind, `models` its model calls by model.
+
+    `span_id` is the span that stands for the whole: that of its first agent step, null where there is none.
+    """
 
     trajectory_id: str
     trace_ids: tuple[str, ...]
+    span_id: str | None = None
     conversation_id: str | None = None
     task_id: str | None = None
     trial: TrialKey | None = None

@@ -62,6 +62,7 @@ def trajectory_report(
     return TrajectoryReport(
         trajectory_id=trajectory.trajectory_id,
         trace_ids=trajectory.trace_ids,
+        span_id=next((i for s in trajectory.steps if s.kind == "agent" for i in s.span_ids[:1]), None),
         conversation_id=trajectory.conversation_id,
         task_id=outcome.task_id if outcome is not None else trajectory.task_id,
         trial=outcome.trial if outcome is not None else trajectory.trial,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tracegrade.model.frontier import FrontierAgent, FrontierReport
 from tracegrade.model.horizon import Horizon, HorizonReport
@@ -27,13 +27,14 @@ def _frontier(report: FrontierReport) -> Iterator[str]:
     yield f"{counted(len(report.agents), 'agent')} on {counted(report.n_tasks_shared, 'shared task')}"
     yield ""
     width = min(30, max((len(printable(a.name)) for a in report.agents), default=5))
-    yield f"{INDENT}{'agent':<{width}}  {'rate':<22}{'$ per trial':<26}on front  place"
+    yield f"   #  {'agent':<{width}}  {'rate':<22}{'$ per trial':<26}on front  place"
     order = sorted(report.agents, key=lambda a: (not a.usable, a.cost.value or 0.0, a.name))
+    number = {agent.name: i for i, agent in enumerate(order, start=1)}
     for agent in order[:SHOWN_AGENTS]:
         share = "" if agent.front_share is None else f"{100 * agent.front_share:.0f} %"
         yield (
-            f"{INDENT}{short(agent.name, width):<{width}}  {interval(agent.rate):<22}"
-            f"{amount_interval(agent.cost, '$', 3):<26}{share:<10}{_place(agent)}"
+            f"{number[agent.name]:>4}  {short(agent.name, width):<{width}}  {interval(agent.rate):<22}"
+            f"{amount_interval(agent.cost, '$', 3):<26}{share:<10}{_place(agent, number)}"
         )
     if len(order) > SHOWN_AGENTS:
         yield f"{INDENT}and {len(order) - SHOWN_AGENTS} more (all of them in the JSON)"
@@ -66,15 +67,15 @@ def short(name: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _place(agent: FrontierAgent) -> str:
+def _place(agent: FrontierAgent, number: Mapping[str, int]) -> str:
     if not agent.usable:
-        return f"not placed: {agent.reason}"
+        return "not placed"
     if agent.on_hull:
         return "hull"
     if agent.on_front:
         return "front"
-    number = len(agent.dominated_by)
-    return f"below {short(agent.dominated_by[0], 18)}{f' +{number - 1}' if number > 1 else ''}"
+    above = sorted(number[name] for name in agent.dominated_by)
+    return f"below #{above[0]}{f' and {len(above) - 1} more' if len(above) > 1 else ''}"
 
 
 def minutes(value: float | None) -> str:
