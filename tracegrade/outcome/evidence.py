@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -111,6 +112,8 @@ class Messages:
     why: str = ""
 
 
+_PLACEHOLDER = re.compile("⟦[^⟧]*⟧")
+
 NOTHING_RECORDED = Messages((), whole=False, last_known=False, why="the trial has no spans")
 
 
@@ -125,8 +128,10 @@ def messages_of(trajectory: Trajectory | None) -> Messages:
     if trajectory.complete and all(s.kind == "agent" for s in trajectory.steps):
         return Messages((), whole=True, last_known=True)  # an agent that called no model has said nothing
     steps = [s for s in trajectory.steps if s.kind == "message" and s.role == "assistant" and not s.prior]
-    said = tuple(Said(s.text, s.beside_call) for s in steps if s.text_state == "captured" and s.text is not None)
-    hidden = len(said) < len(steps) or any("⟦" in s.text for s in said)
+    known = [s for s in steps if s.text_state == "captured" and s.text is not None]
+    hidden = len(known) < len(steps) or any("⟦" in (s.text or "") for s in known)
+    # nothing that a placeholder itself says may count as said
+    said = tuple(Said(_PLACEHOLDER.sub("⟦⟧", s.text or ""), s.beside_call) for s in known)
     earlier = any(s.prior for s in trajectory.steps)
     whys = {
         "messages are not recorded": not trajectory.messages_recorded,

@@ -316,26 +316,26 @@ def trials_schema() -> dict[str, JSON]:
 def _file_schema(kind: type[Task] | type[Trial], key: str, title: str) -> dict[str, JSON]:
     schema = TypeAdapter(kind).json_schema(ref_template="#/$defs/{model}")
     definitions = schema.pop("$defs", {})
-    definitions[kind.__name__] = schema
-    ref = {"$ref": f"#/$defs/{kind.__name__}"}
-    partial = {**schema, "required": []}
-    listed = {"type": "array", "items": ref}
-    envelope = {
-        "type": "object",
-        "required": [key],
-        "additionalProperties": False,
-        "properties": {
-            "$schema": {"type": "string"},
-            "version": {"const": FORMAT_VERSION},
-            "benchmark": schema["properties"].get("benchmark", {"type": "string"}),
-            "defaults": {**partial, "description": "fields that each record has unless it says otherwise"},
-            "tasks": listed if key == "tasks" else {"type": "array"},
-            "trials": listed if key == "trials" else {"type": "array"},
-        },
+    name = kind.__name__
+    # with defaults for all, a record need not be whole by itself
+    definitions |= {name: schema, f"Partial{name}": {k: v for k, v in schema.items() if k != "required"}}
+    whole, partial = ({"type": "array", "items": {"$ref": f"#/$defs/{n}"}} for n in (name, f"Partial{name}"))
+    common = {
+        "$schema": {"type": "string"},
+        "version": {"const": FORMAT_VERSION},
+        "benchmark": schema["properties"].get("benchmark", {"type": "string"}),
+        "tasks": {"type": "array"},
+        "trials": {"type": "array"},
     }
+    defaults = {"defaults": {"$ref": f"#/$defs/Partial{name}"}}
+    shape = {"type": "object", "additionalProperties": False}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "anyOf": [envelope, listed],
+        "anyOf": [
+            whole,
+            {**shape, "required": [key], "properties": {**common, key: whole}},
+            {**shape, "required": [key, "defaults"], "properties": {**common, **defaults, key: partial}},
+        ],
         "$defs": definitions,
     }

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 import yaml
@@ -23,6 +23,9 @@ from tracegrade.model.values import JSON
 
 MAX_FILE_BYTES: Final = 1 << 30
 """Unpacked size of a tasks or trials file above which it is refused: 1 GiB."""
+
+_PIECE: Final = 1024
+"""Compressed bytes that are unpacked at once: few may stand for many."""
 
 Locate = Callable[[Sequence[str | int]], str]
 
@@ -120,20 +123,39 @@ def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
             if magic[:2] == b"\x1f\x8b":
                 data = gzip.GzipFile(fileobj=file).read(limit + 1)
             elif magic == b"\x28\xb5\x2f\xfd":
-                import zstandard
-
-                data = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read(limit + 1)
+                data = _unzstd(file, limit)
             else:
                 data = file.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise InputError(f"{path}: cannot be unpacked: {error}") from None
     if len(data) > limit:
         raise LimitError(f"{path}: more than {limit} bytes when unpacked")
     return bytes(data)
+
+
+def _unzstd(file: BinaryIO, limit: int) -> bytes:
+    """All frames of a zstd file, up to just over the limit.
+
+    Raises:
+        OSError: the data is damaged, or its last frame is cut.
+    """
+    import zstandard
+
+    found, size, frame = [], 0, None
+    rest = b""
+    try:
+        while size <= limit and (piece := rest or file.read(_PIECE)):
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            found.append(frame.decompress(piece))
+            size += len(found[-1])
+            rest = b""
+            if frame.eof:
+                rest, frame = frame.unused_data, None
+    except zstandard.ZstdError as error:
+        raise OSError(str(error)) from None
+    if frame is not None and size <= limit:
+        raise OSError("the last zstd frame is cut")
+    return b"".join(found)
 
 
 def _json(text: str, path: Path) -> tuple[JSON] | None:

@@ -132,13 +132,15 @@ def _claims(evidence: Evidence) -> Iterator[RootCause]:
 
 def _by_arguments(evidence: Evidence, missing: list[Difference], done: list[Difference]) -> Iterator[RootCause]:
     calls = [c for c in evidence.calls() if c.executed is not False and c.arguments_state == "captured"]
-    tables = {d.path[0] for d in missing if len(d.path) > 1}
+    wanted = {d.path[:2] for d in missing if len(d.path) > 1}
+    tables = {table for table, _ in wanted}
     for difference in done:
         suspects: list[JSON] = []
         if difference.observed is not MISSING and difference.kind == "wrong_value":
             suspects += _new_scalars(difference.expected, difference.observed)
-        if difference.kind == "side_effect" and len(difference.path) > 1 and difference.path[0] in tables:
-            suspects.append(difference.path[1])
+        record = difference.path[:2]
+        if difference.kind == "side_effect" and record not in wanted and len(record) > 1 and record[0] in tables:
+            suspects.append(record[1])
         for call in reversed(calls):
             culprit = next((v for v in suspects if _holds(call, v)), None)
             if culprit is not None:
