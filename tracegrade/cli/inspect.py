@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -11,13 +12,16 @@ import typer
 from tracegrade.cli.common import (
     ConfigOption,
     DbOption,
+    DialectOption,
     GroupByOption,
+    LimitOption,
     SpanPaths,
     StrictOption,
     command_app,
     echo,
     finish,
     progress,
+    read_options,
     use_color,
 )
 from tracegrade.errors import EXIT_PASS, EXIT_USAGE
@@ -32,6 +36,8 @@ def inspect(
     format_: Annotated[Literal["text", "json"], typer.Option("--format", help="What to print.")] = "text",
     db: DbOption = None,
     strict: StrictOption = None,
+    dialect: DialectOption = None,
+    limit: LimitOption = None,
     config_file: ConfigOption = None,
 ) -> None:
     """Say what files are, what was left out of them and why, and what would be graded. Nothing is judged.
@@ -45,7 +51,6 @@ def inspect(
     from tracegrade.app.inspect import InspectOptions, inspect
     from tracegrade.app.trajectories import TrajectoryOptions
     from tracegrade.config import load_config, pick
-    from tracegrade.ingest import ReadOptions
     from tracegrade.report.inspect_text import inspect_text
     from tracegrade.report.json import render
 
@@ -53,8 +58,11 @@ def inspect(
     options = InspectOptions(
         paths=paths,
         db=db,
-        reading=ReadOptions(strict=bool(pick(strict, config.strict))),
-        trajectories=TrajectoryOptions(group_by=pick(group_by, config.group_by) or "auto"),
+        reading=read_options(pick(strict, config.strict), limit, config),
+        trajectories=TrajectoryOptions(
+            group_by=pick(group_by, config.group_by) or "auto",
+            dialects=tuple(Path(p) for p in pick(dialect, config.dialects)),
+        ),
     )
     with progress(f"Reading {', '.join(paths)}"):
         report = inspect(options)

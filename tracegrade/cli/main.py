@@ -35,8 +35,12 @@ class Entry:
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Grade traces": {
         "check": Entry("tracegrade.cli.check:app", "Grade the agent runs in files of spans by written rules."),
+        "show": Entry("tracegrade.cli.show:app", "Show trajectories step by step."),
+        "diff": Entry("tracegrade.cli.diff:app", "Show where two trajectories part."),
     },
-    "Rules and tasks": {},
+    "Rules and tasks": {
+        "tasks": Entry("tracegrade.cli.tasks:app", "Check tasks and their graders before they grade anything."),
+    },
     "Scores and gates": {
         "score": Entry("tracegrade.cli.score:app", "Success rate, pass^k, crashes and cost, with intervals."),
         "power": Entry("tracegrade.cli.power:app", "How many tasks and trials a difference needs."),
@@ -45,6 +49,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Traces and databases": {
         "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
+        "receive": Entry("tracegrade.cli.receive:app", "Listen for OTLP and keep or grade what an agent sends."),
         "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
     },
     "Set-up": {
