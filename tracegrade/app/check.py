@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracegrade.app.collector import rare_collections
 from tracegrade.app.trajectories import Seen, TrajectoryOptions, iter_trajectories
 from tracegrade.errors import RuleFileError, UsageError
 from tracegrade.model.report import (
@@ -105,7 +106,7 @@ def run_check(options: CheckOptions, progress: Progress | None = None) -> CheckR
     if not options.paths and options.db is None:
         msg = "nothing to grade was named: give files, folders, globs, - for standard input, or --db"
         raise UsageError(msg)
-    with Store.open(Path(options.db) if options.db else None) as store:
+    with rare_collections(), Store.open(Path(options.db) if options.db else None) as store:
         loaded = _load(store, options, progress)
         return grade_store(store, options, packs, rules, sources, tasks, trials, loaded)
 

@@ -24,6 +24,7 @@ from tracegrade.trajectory.group import Group, Part, describe, group, parts_of
 if TYPE_CHECKING:
     from tracegrade.store import Store
 
+_GROUPS_AT_ONCE = 256
 _GRADED_ROLES = frozenset({"agent", "workflow", "model", "tool", "handoff", "message"})
 
 
@@ -80,6 +81,7 @@ def iter_trajectories(
     seen = seen if seen is not None else Seen()
     registry = _registry(options)
     waiting: list[Part] = []
+    recurring = store.recurring(registry.conversation_keys())
     for spans in _all_traces(store):
         forest = Forest(spans, registry)
         _count(forest, seen)
@@ -90,16 +92,18 @@ def iter_trajectories(
                 seen.other += 1
             continue
         parts = [_own(p, options) for p, _ in parts_of(spans, forest, options.group_by, _keys(options))]
-        alone = len(parts) == 1 and parts[0].conversation_id is None and parts[0].key is None
+        alone = len(parts) == 1 and parts[0].key is None and not _may_join(parts[0], recurring)
         if alone:
             yield _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
         else:
             waiting += parts
     groups = group(waiting)
     seen.joined = describe(groups)
-    for found in groups:
-        ids = sorted({p.trace_id for p in found.parts})
-        yield _trajectory(registry, options, found, _spans_of(store, registry, options, found, ids), None)
+    for start in range(0, len(groups), _GROUPS_AT_ONCE):
+        some = groups[start : start + _GROUPS_AT_ONCE]
+        traces = _traces_of(store, {p.trace_id for g in some for p in g.parts})
+        for found in some:
+            yield _trajectory(registry, options, found, _spans_of(traces, registry, options, found), None)
 
 
 def _all_traces(store: Store) -> Iterator[list[Span]]:
@@ -128,19 +132,27 @@ def _own(part: Part, options: TrajectoryOptions) -> Part:
     return replace(part, key=name) if name is not None and part.key is None else part
 
 
+def _may_join(part: Part, recurring: set[str]) -> bool:
+    """Whether another trace may be of the part's conversation; ids that a converter gave are not looked for."""
+    return part.conversation_id is not None and (part.conversation_id in recurring or not part.plain_id)
+
+
+def _traces_of(store: Store, ids: set[str]) -> dict[str, list[Span]]:
+    traces = {spans[0].trace_id: spans for spans in store.traces(sorted(ids))}
+    if len(traces) < len(ids):
+        for span in spans_from_logs(store.loose_logs()):
+            if span.trace_id in ids:
+                traces.setdefault(span.trace_id, []).append(span)
+    return traces
+
+
 def _spans_of(
-    store: Store, registry: Registry, options: TrajectoryOptions, found: Group, ids: Sequence[str]
+    traces: Mapping[str, list[Span]], registry: Registry, options: TrajectoryOptions, found: Group
 ) -> list[Span]:
     wanted = {(p.trace_id, p.root) for p in found.parts}
-    traces = list(store.traces(ids)) or [
-        [s for s in spans_from_logs(store.loose_logs()) if s.trace_id == i] for i in ids
-    ]
     spans: list[Span] = []
-    for trace in traces:
-        if (trace[0].trace_id, None) in wanted and len([w for w in wanted if w[0] == trace[0].trace_id]) == 1:
-            parts = parts_of(trace, Forest(trace, registry), options.group_by, _keys(options))
-            spans += next((own for part, own in parts if part.root is None), trace)
-            continue
+    for trace_id in sorted({p.trace_id for p in found.parts}):
+        trace = traces[trace_id]
         for part, own in parts_of(trace, Forest(trace, registry), options.group_by, _keys(options)):
             if (part.trace_id, part.root) in wanted:
                 spans += own

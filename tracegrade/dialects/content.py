@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import NamedTuple
 
 import orjson
@@ -12,13 +13,14 @@ from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
 
 
 class Content(NamedTuple):
-    """One recorded value; `value` holds only while `state` is `captured`, `raw` is the text where it could not be read."""
+    """One recorded value; `value` holds only while `state` is `captured`, `raw` is the text that could not be read."""
 
     state: ContentState
     value: JSON = None
     raw: str | None = None
 
 
+_LONG_DIGITS = re.compile(r"\d{19}")
 NOT_CAPTURED = Content("not_captured")
 RANK: dict[ContentState, int] = {"captured": 0, "truncated": 1, "unparsed": 2, "not_captured": 3}
 
@@ -40,21 +42,9 @@ def loads(text: str) -> JSON:
         # orjson refuses integers beyond 64 bits and lone surrogates, which the standard library reads.
         return json.loads(text, parse_constant=_no_constant)
     # orjson turns integers beyond 64 bits into floats without a word.
-    if isinstance(value, (dict, list, float)) and _has_long_digits(text):
+    if _LONG_DIGITS.search(text) is not None:
         return json.loads(text, parse_constant=_no_constant)
     return value
-
-
-def _has_long_digits(text: str) -> bool:
-    run = 0
-    for char in text:
-        if "0" <= char <= "9":
-            run += 1
-            if run > 18:
-                return True
-        else:
-            run = 0
-    return False
 
 
 def _no_constant(name: str) -> JSON:

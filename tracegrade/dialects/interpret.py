@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from tracegrade.dialects.base import Role
 from tracegrade.dialects.content import NOT_CAPTURED, Content, arguments_content, result_content
 from tracegrade.dialects.messages import Message
-from tracegrade.dialects.registry import Compiled, Registry
+from tracegrade.dialects.registry import Compiled, Plan, Registry
 from tracegrade.model.span import Span
 from tracegrade.model.values import MISSING, REDACTED_TEXTS
 
@@ -24,22 +23,27 @@ class Facts:
         span: the span itself.
         role: what it is to a trajectory; None for a span that is no GenAI span.
         role_source: the dialect and key that gave the role.
-        compiled: the matching dialects, most specific first.
+        plan: what its dialects ask of it.
     """
 
-    __slots__ = ("compiled", "role", "role_source", "span")
+    __slots__ = ("plan", "role", "role_source", "span")
 
-    def __init__(self, span: Span, compiled: Sequence[Compiled]) -> None:
+    def __init__(self, span: Span, plan: Plan) -> None:
         self.span = span
-        self.compiled = compiled
+        self.plan = plan
         self.role: Role | None = None
         self.role_source = ""
-        for candidate in compiled:
+        for candidate in plan.compiled:
             found = candidate.role(span)
             if found is not None:
                 self.role = found[0]
                 self.role_source = f"{candidate.dialect.name}: {found[1]}"
                 break
+
+    @property
+    def compiled(self) -> tuple[Compiled, ...]:
+        """The matching dialects, most specific first."""
+        return self.plan.compiled
 
     @property
     def dialect(self) -> str | None:
@@ -49,11 +53,10 @@ class Facts:
     def field(self, name: str) -> tuple[Any, str]:
         """A field's value and the key that gave it; (MISSING, "") where no matching dialect has it."""
         span = self.span
-        for compiled in self.compiled:
-            for spec, get in compiled.fields.get(name, ()):
-                value = get(span)
-                if value is not MISSING and value is not None and value != "":
-                    return value, spec
+        for spec, get in self.plan.field(name):
+            value = get(span)
+            if value is not MISSING and value is not None and value != "":
+                return value, spec
         return MISSING, ""
 
     def text(self, name: str) -> str | None:
@@ -83,15 +86,17 @@ class Facts:
         value, _ = self.field(name)
         return as_number(value)
 
-    def count(self, name: str) -> int | None:
-        """A field as a count (an integer ≥ 0)."""
-        number = self.number(name)
-        return int(number) if number is not None and number >= 0 and float(number).is_integer() else None
-
-    def unreadable(self, name: str) -> bool:
-        """Whether a count is recorded but cannot be read: that is a warning, not 0."""
+    def count(self, name: str) -> tuple[int | None, bool]:
+        """A field as a count (an integer ≥ 0), and whether one is recorded but cannot be read: a warning, not 0."""
         value, _ = self.field(name)
-        return value is not MISSING and self.count(name) is None
+        if value is MISSING:
+            return None, False
+        if type(value) is int and value >= 0:
+            return value, False
+        number = as_number(value)
+        if number is None or number < 0 or not float(number).is_integer():
+            return None, True
+        return int(number), False
 
     def tool_spans(self) -> bool | None:
         """Whether the matching dialects write a span for each tool call; the most specific that knows decides."""
@@ -134,4 +139,4 @@ def as_number(value: Any) -> float | None:
 
 def interpret(span: Span, registry: Registry) -> Facts:
     """A span's facts."""
-    return Facts(span, registry.matched(span))
+    return Facts(span, registry.plan(span))

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+import orjson
+
 from tracegrade.dialects.content import Content, arguments_content, loads, result_content
 from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
 
@@ -79,23 +81,93 @@ def role_of(name: Any, default: str) -> str:
 
 def parse_messages(value: JSON, default_role: str = "user") -> list[Message] | None:
     """Messages from any known shape; None where the value holds none (not recorded, redacted, or cut)."""
-    if isinstance(value, str):
-        if value in REDACTED_TEXTS:
-            return None
-        if value.lstrip()[:1] in ("{", "[", '"'):
-            try:
-                value = loads(value)
-            except (ValueError, RecursionError):
-                return None
-            if isinstance(value, str):
-                return parse_messages(value, default_role)
-        else:
-            return [Message(default_role, (TextPart(value),))] if value else None
+    if not isinstance(value, str):
+        return _parsed(value, default_role)
+    if value in REDACTED_TEXTS:
+        return None
+    if value.lstrip()[:1] not in ("{", "[", '"'):
+        return [Message(default_role, (TextPart(value),))] if value else None
+    try:
+        quick = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        quick = MISSING
+    if quick is not MISSING and not isinstance(quick, str):
+        found = _parsed(quick, default_role)
+        if found is None or not _inexact(found):
+            return found
+    try:
+        exact = loads(value)
+    except (ValueError, RecursionError):
+        return None
+    return parse_messages(exact, default_role)
+
+
+def _parsed(value: JSON, default_role: str) -> list[Message] | None:
+    plain = _plain_messages(value)
+    if plain is not None:
+        return plain
     try:
         found = list(_messages(value, default_role))
     except RecursionError:
         return None
     return found if found or value == [] else None
+
+
+def _plain_messages(value: JSON) -> list[Message] | None:
+    """The conventions' own form (role and typed parts) the short way; None for any other: it goes the general way."""
+    if type(value) is not list or not value:
+        return None
+    found = []
+    for item in value:
+        if type(item) is not dict:
+            return None
+        role, blocks = item.get("role"), item.get("parts")
+        if type(role) is not str or type(blocks) is not list or not blocks:
+            return None
+        parts: list[Part] = []
+        texts = 0
+        for block in blocks:
+            if type(block) is not dict:
+                return None
+            kind = block.get("type")
+            if kind == "text":
+                text = block.get("content")
+                # Several texts of one message are one text: the general way joins them.
+                if type(text) is not str or not text or text in REDACTED_TEXTS or texts:
+                    return None
+                parts.insert(0, TextPart(text))
+                texts = 1
+            elif kind == "tool_call":
+                parts.append(_call(block))
+            elif kind == "tool_call_response":
+                parts.append(_result(block))
+            elif kind != "reasoning":
+                return None
+        if texts and role == "tool":
+            return None
+        found.append(Message(ROLES.get(role, role), tuple(parts)))
+    return found
+
+
+def _inexact(messages: list[Message]) -> bool:
+    """Whether a value among them may be an integer beyond 64 bits, which the fast parser turned into a float."""
+    for message in messages:
+        for part in message.parts:
+            if type(part) is CallPart:
+                if _has_large_float(part.arguments.value):
+                    return True
+            elif type(part) is ResultPart and _has_large_float(part.content.value):
+                return True
+    return False
+
+
+def _has_large_float(value: JSON) -> bool:
+    kind = type(value)
+    if kind is float:
+        return abs(value) >= 2.0**63
+    if kind is dict:
+        return any(_has_large_float(v) for v in value.values())
+    return kind is list and any(_has_large_float(v) for v in value)
 
 
 _CONTAINERS = ("messages", "contents", "input", "prompt", "choices", "generations", "output", "response", "content")
@@ -257,9 +329,7 @@ def _chat(value: dict[str, Any], default_role: str) -> Message:
         parts.append(TextPart(None))
     if calls is None and isinstance(value.get("additional_kwargs"), dict):
         calls = value["additional_kwargs"].get("tool_calls")
-    for call in calls if isinstance(calls, list) else []:
-        if isinstance(call, dict):
-            parts.append(_call(call))
+    parts.extend(_call(call) for call in (calls if isinstance(calls, list) else ()) if isinstance(call, dict))
     legacy = value.get("function_call")
     if isinstance(legacy, dict) and legacy.get("name"):
         parts.append(CallPart(None, str(legacy["name"]), arguments_content(legacy.get("arguments", MISSING))))
@@ -286,14 +356,16 @@ def _all_calls(blocks: Any) -> bool:
     )
 
 
+_RESULT_TYPES = frozenset(
+    {"tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "function_call_output"}
+)
+
+
 def _is_result(block: dict[str, Any]) -> bool:
-    return block.get("type") in (
-        "tool_call_response",
-        "tool_result",
-        "tool-result",
-        "server_tool_call_response",
-        "function_call_output",
-    ) or any(k in block for k in ("toolResult", "functionResponse", "function_response"))
+    kind = block.get("type")
+    if kind is not None and kind in _RESULT_TYPES:
+        return True
+    return "toolResult" in block or "functionResponse" in block or "function_response" in block
 
 
 def _call(call: dict[str, Any]) -> CallPart:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from tracegrade.dialects.content import Content, is_cut, loads
@@ -200,7 +201,18 @@ def output_messages(value: JSON, _span: Span) -> list[Message] | None:
 
 def definitions(value: JSON, _span: Span) -> dict[str, JSON]:
     """Tool definitions as {name: JSON Schema of the arguments, or None}; OpenAI's nested form too."""
-    parsed = as_json(value)
+    if isinstance(value, str):
+        return _definitions_of_text(value)
+    return _definitions(value)
+
+
+@lru_cache(maxsize=256)
+def _definitions_of_text(text: str) -> dict[str, JSON]:
+    """Every model call of a run repeats the same definitions."""
+    return _definitions(as_json(text))
+
+
+def _definitions(parsed: JSON) -> dict[str, JSON]:
     if isinstance(parsed, dict):
         for key in ("function_tools", "tools", "functionDeclarations"):
             if isinstance(parsed.get(key), list):

@@ -152,8 +152,36 @@ def built_in() -> tuple[Compiled, ...]:
     )
 
 
+class Plan:
+    """The dialects of one set of marks, merged: what to ask for a role and for each field, in order.
+
+    Attributes:
+        compiled: the dialects, most specific first.
+    """
+
+    __slots__ = ("_fields", "compiled")
+
+    def __init__(self, compiled: tuple[Compiled, ...]) -> None:
+        self.compiled = compiled
+        self._fields: dict[str, tuple[tuple[str, Getter], ...]] = {}
+
+    def field(self, name: str) -> tuple[tuple[str, Getter], ...]:
+        """The keys of a field with their readers, of all dialects in order."""
+        found = self._fields.get(name)
+        if found is None:
+            found = tuple(pair for c in self.compiled for pair in c.fields.get(name, ()))
+            self._fields[name] = found
+        return found
+
+
+_KEPT_NAMES = 10_000
+
+
 class Registry:
     """Dialects in the order in which they are asked: a user's own first.
+
+    Which dialects a span is of is asked of every span, so marks are kept as bits: one look-up for each attribute, the
+    scope and the name.
 
     Args:
         extra: a user's dialects, asked before the built-in ones.
@@ -161,8 +189,41 @@ class Registry:
 
     def __init__(self, extra: Sequence[Dialect] = ()) -> None:
         self.compiled: tuple[Compiled, ...] = tuple(compile_dialect(d) for d in extra) + built_in()
-        self._fallback = self.compiled[-1]
+        self._by_attribute: dict[str, int] = {}
+        for index, compiled in enumerate(self.compiled):
+            for key in compiled.attribute_marks:
+                self._by_attribute[key] = self._by_attribute.get(key, 0) | 1 << index
+        self._by_place: dict[tuple[str, str], int] = {}
+        self._plans: dict[int, Plan] = {}
 
-    def matched(self, span: Span) -> list[Compiled]:
-        """The dialects whose marks a span bears, in order; empty for a span that is none of ours."""
-        return [c for c in self.compiled if c.matches(span) is not None]
+    def plan(self, span: Span) -> Plan:
+        """What to ask of a span, by the marks that it bears."""
+        place = (span.scope_name, span.name)
+        mask = self._by_place.get(place)
+        if mask is None:
+            mask = self._place_mask(span)
+            if len(self._by_place) < _KEPT_NAMES:
+                self._by_place[place] = mask
+        by_attribute = self._by_attribute
+        for key in span.attributes:
+            if key in by_attribute:
+                mask |= by_attribute[key]
+        plan = self._plans.get(mask)
+        if plan is None:
+            plan = Plan(tuple(c for i, c in enumerate(self.compiled) if mask >> i & 1))
+            self._plans[mask] = plan
+        return plan
+
+    def conversation_keys(self) -> list[str]:
+        """The attributes that hold a conversation id as it is, of all dialects."""
+        specs = {s for c in self.compiled for s, _ in c.fields.get("conversation_id", ())}
+        return sorted(s for s in specs if "|" not in s and not s.startswith("@"))
+
+    def _place_mask(self, span: Span) -> int:
+        mask = 0
+        for index, compiled in enumerate(self.compiled):
+            scope = compiled.scope_marks and span.scope_name.startswith(compiled.scope_marks)
+            name = compiled.name_marks is not None and compiled.name_marks.match(span.name)
+            if scope or name:
+                mask |= 1 << index
+        return mask

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracegrade.errors import StoreError, UsageError
 from tracegrade.model.span import LogRecord, Span
 from tracegrade.store.loading import Loading
-from tracegrade.store.queries import migrations, quoted
+from tracegrade.store.queries import migrations, quoted, statement
 from tracegrade.store.reading import read_loose_logs, read_traces
 
 if TYPE_CHECKING:
@@ -111,6 +111,18 @@ class Store:
             trace_ids: only these traces (lower-case hex); None for all.
         """
         return read_traces(self._connection, trace_ids)
+
+    def recurring(self, keys: Sequence[str]) -> set[str]:
+        """Values, as text, that any of some span attributes has in more than one trace.
+
+        Args:
+            keys: names of attributes.
+        """
+        paths = ["$." + quoted(key) for key in keys]
+        if not paths:
+            return set()
+        rows = self._connection.execute(statement("recurring"), {"paths": paths}).fetchall()
+        return {row[0] for row in rows}
 
     def loose_logs(self) -> Iterator[LogRecord]:
         """Yield the log records that join to no span in the store, by time."""

@@ -142,7 +142,7 @@ def build_trajectory(
         duration_ns=_duration(forest),
         start_ns=min((f.span.start_ns for f in forest.facts if f.span.start_ns is not None), default=None),
         joined_by=joined_by,
-        agents=_unique(f.text("agent") for f in forest.facts if f.role == "agent"),
+        agents=_unique(forest.agent_name(f) for f in forest.facts if f.role == "agent"),
         services=_unique(f.span.resource.get("service.name") for f in forest.facts),
         dialects=_unique(f.dialect for f in forest.facts if f.role is not None),
         models=_unique(m.facts.text("model") for m in models),
@@ -178,7 +178,7 @@ def _models(forest: Forest, wrapping: set[int], warnings: list[Gap]) -> list[Mod
             continue
         draft = ModelDraft(facts=f)
         agent = forest.nearest(f, "agent")
-        draft.agent = agent.text("agent") if agent is not None else None
+        draft.agent = forest.agent_name(agent)
         draft.agent_key = id(agent.span) if agent is not None else f.span.trace_id
         drafts.append(draft)
         owner[id(f)] = draft
@@ -521,11 +521,9 @@ def _status(
         return "unfinished", Evidence(False, suspect.suspect, "the span never ended")
     if suspect.suspect:
         return "ok", suspect
-    if not call.spans and call.result_key() is None:
+    if not call.spans and not call.has_result():
         return None, NONE._replace(text="it came back, but neither a span nor a result is recorded")
-    return "ok", NONE if call.result_key() is not None else NONE._replace(
-        text="no evidence of failure; no result recorded"
-    )
+    return "ok", NONE if call.has_result() else NONE._replace(text="no evidence of failure; no result recorded")
 
 
 def _model_step(model: ModelDraft, index: int, usages: Mapping[int, Usage | None]) -> Step:

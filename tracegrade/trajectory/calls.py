@@ -50,7 +50,7 @@ def span_calls(forest: Forest) -> tuple[list[CallDraft], list[Gap]]:
         if above is None:
             agent = forest.nearest(f, "agent")
             above = CallDraft(tool=name, call_id=call_id, trace_id=f.span.trace_id)
-            above.agent = agent.text("agent") if agent is not None else None
+            above.agent = forest.agent_name(agent)
             above.agent_key = id(agent.span) if agent is not None else None
             drafts.append(above)
         elif call_id is not None and above.call_id is None:

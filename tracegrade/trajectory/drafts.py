@@ -77,6 +77,10 @@ class CallDraft(Draft):
         content, _ = best(self.arguments)
         return canonical(content.value) if content.state == "captured" else None
 
+    def has_result(self) -> bool:
+        """Whether the result was captured whole."""
+        return any(content.state == "captured" for content, _ in self.results)
+
     def result_key(self) -> str | None:
         """The canonical result, None where it was not captured whole."""
         content, _ = best(self.results)

@@ -53,7 +53,7 @@ class Forest:
                 self.roots.append(f)
             elif (f.span.trace_id, f.span.parent_span_id) not in self.by_key:
                 self.orphans.append(f)
-        self._clocks: dict[SpanKey, Any] = {}
+        self._agent_names: dict[int, str | None] = {}
         self._clock_groups = _clock_groups(self.facts)
         self._clock_cache: dict[tuple[int, str], Any] = {}
 
@@ -78,6 +78,14 @@ class Forest:
     def nearest(self, facts: Facts, *roles: str) -> Facts | None:
         """The nearest span above one that has one of some roles."""
         return next((a for a in self.ancestors(facts) if a.role in roles), None)
+
+    def agent_name(self, agent: Facts | None) -> str | None:
+        """The name of an agent span, read once."""
+        if agent is None:
+            return None
+        if id(agent) not in self._agent_names:
+            self._agent_names[id(agent)] = agent.text("agent")
+        return self._agent_names[id(agent)]
 
     def clock(self, span: Span) -> Any:
         """The name of the clock that a span's times were read on (DESIGN §4, Order)."""

@@ -121,7 +121,7 @@ def content_gaps(calls: Sequence[CallDraft], models: Sequence[ModelDraft]) -> li
             )
             where = f" (span {', '.join(ids[:3])}{', …' if len(ids) > 3 else ''})" if ids else ""
             gaps.append(Gap(code, f"{_n(len(found), 'tool call')}: {what}{where}", len(found), ids))
-    no_result = [c for c in calls if c.spans and c.result_key() is None]
+    no_result = [c for c in calls if c.spans and not c.has_result()]
     if no_result:
         ids = tuple(c.spans[0].span.span_id for c in no_result)
         gaps.append(

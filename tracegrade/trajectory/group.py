@@ -34,6 +34,7 @@ class Part:
         key: the trial's own key or the value of the attribute grouped by; None where it has none.
         services: the services of its GenAI spans.
         start_ns, end_ns: its extent.
+        plain_id: whether the conversation id is an attribute's value as it stands.
         graded: whether it holds an agent run, a model call, a tool call or a message; set-up does not.
     """
 
@@ -45,6 +46,7 @@ class Part:
     start_ns: int
     end_ns: int
     graded: bool
+    plain_id: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def _conversation_roots(forest: Forest, bare: bool) -> list[Facts]:
     ]
     if len(agents) < 2 or len({a.span.parent_span_id for a in agents}) != 1:
         return []
-    ids = [_conversation(forest, list(walk(forest, [a])), bare) for a in agents]
+    ids = [_conversation(list(walk(forest, [a])), bare)[0] for a in agents]
     if any(i is None for i in ids) or len(set(ids)) < 2:
         return []
     # Runs of one conversation in one trace stay apart here and join again by their id.
@@ -105,9 +107,9 @@ def _part(forest: Forest, facts: Sequence[Facts], root: str | None, group_by: st
     key = _own_key(spans, trial_keys)
     if key is None and group_by not in GROUP_BY:
         key = _attribute(spans, group_by)
-    conversation = None
+    conversation, plain = None, True
     if group_by in ("auto", "conversation"):
-        conversation = _conversation(forest, facts, group_by == "conversation")
+        conversation, plain = _conversation(facts, group_by == "conversation")
     return Part(
         trace_id=spans[0].trace_id if spans else "",
         root=root,
@@ -117,6 +119,7 @@ def _part(forest: Forest, facts: Sequence[Facts], root: str | None, group_by: st
         start_ns=min((s.start_ns for s in spans if s.start_ns is not None), default=0),
         end_ns=max((s.end_ns or s.start_ns or 0 for s in spans), default=0),
         graded=any(f.role in ("agent", "workflow", "model", "tool", "handoff") for f in facts),
+        plain_id=plain,
     )
 
 
@@ -137,7 +140,7 @@ def _own_key(spans: Sequence[Span], names: Sequence[str]) -> str | None:
     return "\x1f".join(str(v) for v in values)
 
 
-def _conversation(forest: Forest, facts: Iterable[Facts], bare: bool) -> str | None:
+def _conversation(facts: Iterable[Facts], bare: bool) -> tuple[str | None, bool]:
     """The conversation id on every model or agent span that could carry one; None where any contradicts.
 
     A span could carry it where another of the same instrumentation does. Response ids (the Agent Framework writes
@@ -145,6 +148,7 @@ def _conversation(forest: Forest, facts: Iterable[Facts], bare: bool) -> str | N
     """
     by_scope: dict[str, list[str | None]] = {}
     responses: set[str] = set()
+    plain = True
     for f in facts:
         if f.role not in ("model", "agent", "workflow"):
             continue
@@ -152,6 +156,7 @@ def _conversation(forest: Forest, facts: Iterable[Facts], bare: bool) -> str | N
         text = value if isinstance(value, str) else None
         if text is not None and (text.strip().lower() in _PLACEHOLDERS or (not bare and spec in _BARE)):
             text = None
+        plain = plain and "|" not in spec
         by_scope.setdefault(f.span.scope_name, []).append(text)
         response = f.text("response_id")
         if response:
@@ -159,8 +164,8 @@ def _conversation(forest: Forest, facts: Iterable[Facts], bare: bool) -> str | N
     carrying = [values for values in by_scope.values() if any(v is not None for v in values)]
     found = {v for values in carrying for v in values}
     if len(found) != 1 or None in found or found & responses:
-        return None
-    return next(iter(found))
+        return None, True
+    return next(iter(found)), plain
 
 
 def group(parts: Sequence[Part]) -> list[Group]:

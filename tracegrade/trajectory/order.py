@@ -34,7 +34,7 @@ class Placement:
     """All that is known of when one step happened.
 
     Attributes:
-        own: the interval of the step's own span, by machine clock; at most one entry, empty where it has no clock order.
+        own: the interval of the step's own span, by machine clock; empty where it has no clock order.
         lifted: by machine clock, the interval of the innermost span around the step that contains it (the step's own
             excluded); a step inside a span that ended before another started happened before it.
         talk: by conversation clock, the positions of the step: from the request to the response of a call, one
@@ -224,12 +224,12 @@ class Order(StepOrder):
             ends = [e for e, _ in ended]
             prefix = _prefix_masks(index for _, index in ended)
             by_index = dict(members)
+            coarse = any(i.tick > 1 for _, i in members)
             for index, interval in members:
                 sure = bisect_left(ends, interval.start)
                 mask = prefix[sure]
                 # Ends at the very start, or within one coarse tick of it, are looked at one by one.
-                widest = max(interval.tick, 1)
-                if widest > 1 or any(i.tick > 1 for _, i in members):
+                if coarse:
                     mask = sum(1 << o for _, o in ended[:sure] if o != index and _ends_before(by_index[o], interval))
                 else:
                     for _, other in ended[sure : bisect_right(ends, interval.start)]:

@@ -6,6 +6,7 @@ said since. A thread is a clock: positions in it say what came before what, with
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,7 @@ class Thread:
     clock: tuple[str, int]
     agent_key: Any
     keys: list[Key] = field(default_factory=list)
+    places: dict[Key, list[int]] = field(default_factory=dict)
     drafts: list[Draft | None] = field(default_factory=list)
     position: int = 0
     last_end: int = 0
@@ -66,12 +68,9 @@ class Talk:
         matches: list[int | None] = []
         top = 0
         for thread in reversed(self.threads):
-            found = _align(keys, thread.keys)
-            shared = sum(
-                1
-                for key, m in zip(keys, found, strict=True)
-                if (m is not None and key[0] in "cr") or (m is not None and key[1] != "system")
-            )
+            found = _align(keys, thread)
+            # A system prompt alone is shared by runs that have nothing to do with each other.
+            shared = sum(m is not None and key[1] != "system" for key, m in zip(keys, found, strict=True))
             same = thread.agent_key == model.agent_key
             score = shared * 2 + same
             continues = same or shared >= 2 or (shared == 1 and len(thread.keys) <= 2)
@@ -96,9 +95,8 @@ class Talk:
                 renumbered.append(None)
                 continue
             renumbered.append(len(fork.keys))
-            fork.keys.append(parent.keys[match])
             draft = parent.drafts[match]
-            fork.drafts.append(draft)
+            self._append(fork, parent.keys[match], draft)
             fork.position += 1
             if draft is not None:
                 old = draft.talk.get(fork.clock)
@@ -288,6 +286,7 @@ class Talk:
         return call
 
     def _append(self, thread: Thread, key: Key, draft: Draft | None) -> None:
+        thread.places.setdefault(key, []).append(len(thread.keys))
         thread.keys.append(key)
         thread.drafts.append(draft)
 
@@ -311,21 +310,19 @@ def _content_key(content: Content) -> str:
     return canonical(content.value) if content.state == "captured" else content.raw or ""
 
 
-def _align(keys: list[Key], known: list[Key]) -> list[int | None]:
-    """For each key of an input, its place in the known history: the nearest equal one after the one before it."""
+def _align(keys: list[Key], thread: Thread) -> list[int | None]:
+    """For each key of an input, its place in the thread: the nearest equal one after the one before it."""
+    known = thread.keys
     n = min(len(keys), len(known))
-    prefix = 0
-    while prefix < n and keys[prefix] == known[prefix]:
-        prefix += 1
-    matches: list[int | None] = list(range(prefix))
-    at = prefix
-    places: dict[Key, list[int]] = {}
-    if prefix < len(keys):
-        for index in range(len(known)):
-            places.setdefault(known[index], []).append(index)
-    for key in keys[prefix:]:
-        found = next((i for i in places.get(key, ()) if i >= at), None)
-        matches.append(found)
-        if found is not None:
+    at = 0
+    while at < n and keys[at] == known[at]:
+        at += 1
+    matches: list[int | None] = list(range(at))
+    for key in keys[at:]:
+        found: int | None = None
+        places = thread.places.get(key)
+        if places is not None and places[-1] >= at:
+            found = places[bisect_left(places, at)]
             at = found + 1
+        matches.append(found)
     return matches

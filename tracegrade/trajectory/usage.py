@@ -26,9 +26,10 @@ def span_usage(facts: Facts, warnings: list[Gap]) -> Usage | None:
     `input_tokens` below the cached tokens proves that they were left out: they are added, with a warning. Where a
     provider is known to leave them out and nothing proves it either way, `cache_convention` is `unknown`.
     """
-    counts = {name: facts.count(name) for name in COUNTS}
+    counts: dict[str, int | None] = {}
     for name in COUNTS:
-        if facts.unreadable(name):
+        counts[name], unreadable = facts.count(name)
+        if unreadable:
             message = f"span {facts.span.span_id}: `{name}` cannot be read as a count; treated as not recorded"
             warnings.append(Gap("unreadable_count", message, span_ids=(facts.span.span_id,)))
     cost = facts.number("cost_usd")
