@@ -75,7 +75,7 @@ def _place(agent: FrontierAgent, number: Mapping[str, int]) -> str:
     if agent.on_front:
         return "front"
     above = sorted(number[name] for name in agent.dominated_by)
-    return f"below #{above[0]}{f' and {len(above) - 1} more' if len(above) > 1 else ''}"
+    return f"below #{above[0]}{f' +{len(above) - 1}' if len(above) > 1 else ''}"
 
 
 def minutes(value: float | None) -> str:

@@ -17,7 +17,7 @@ PlotFormat: TypeAlias = Literal["svg", "png"]
 HAT, AT, GREY = "#0b5fa5", "#c2500a", "#5f6b76"
 """Blue and orange differ in lightness too, so that they are told apart in print and by colour-blind readers."""
 SIZE = (7.2, 4.4)
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "tracegrade",
     "svg.fonttype": "none",
     "font.size": 10,
@@ -87,6 +87,16 @@ def _points(estimates: dict[str, Estimate]) -> list[tuple[int, float, float, flo
     return sorted(rows)
 
 
+def _same_tasks(estimates: dict[str, Estimate]) -> list[dict[str, Estimate]]:
+    """Runs of k with the same number of tasks: means over different tasks are not joined by a line."""
+    parts: list[dict[str, Estimate]] = []
+    for k in sorted((k for k, e in estimates.items() if e.value is not None), key=int):
+        if not parts or next(iter(parts[-1].values())).n_tasks != estimates[k].n_tasks:
+            parts.append({})
+        parts[-1][k] = estimates[k]
+    return parts
+
+
 def _curves(axes: Any, report: ScoreReport) -> None:
     fit = report.beta_binomial
     shown = [
@@ -94,9 +104,11 @@ def _curves(axes: Any, report: ScoreReport) -> None:
         ("pass@k: any of k passes", AT, "s", report.pass_at_k, fit.pass_at_k),
     ]
     for label, colour, marker, measured, fitted in shown:
-        k, value, low, high = zip(*_points(measured), strict=True)
-        axes.fill_between(k, low, high, color=colour, alpha=0.16, linewidth=0)
-        axes.plot(k, value, color=colour, marker=marker, label=label)
+        for i, part in enumerate(_same_tasks(measured)):
+            k, value, low, high = zip(*_points(part), strict=True)
+            axes.fill_between(k, low, high, color=colour, alpha=0.16, linewidth=0)
+            axes.vlines(k, low, high, color=colour, alpha=0.35, linewidth=1)
+            axes.plot(k, value, color=colour, marker=marker, label=None if i else label)
         curve = _points(fitted)
         if len(curve) > 1:
             k, value, low, high = zip(*curve, strict=True)
@@ -141,7 +153,8 @@ def _histogram(axes: Any, report: ScoreReport) -> None:
                 bar.set_color(AT)
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xticks([i / max(bins - 1, 1) for i in range(bins)])
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("share of passed trials of a task")
     axes.set_ylabel("tasks")
@@ -173,8 +186,8 @@ def _cost(axes: Any, report: ScoreReport) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("dollars")
-    axes.set_title("Cost" + ("" if cost.usable else f": {cost.per_trial.note}"))
+    axes.set_xlabel("dollars" if cost.usable else f"dollars\n{cost.per_trial.note}")
+    axes.set_title("Cost")
 
 
 def write_frontier_plot(report: FrontierReport, folder: Path, kind: PlotFormat = "svg") -> list[Path]:
@@ -204,19 +217,16 @@ def _frontier(axes: Any, report: FrontierReport) -> None:
             [report.router.cost_usd], [report.router.rate], color=AT, marker="*", linestyle="none", markersize=10,
             label="router, at most",
         )  # fmt: skip
-    for agent in placed:
-        x, y = at[agent.name]
-        if agent.on_front or len(placed) <= 8:
-            axes.annotate(
-                printable(agent.name)[:34], (x, y), xytext=(6, -11), textcoords="offset points", fontsize=8,
-                color=HAT if agent.on_front else GREY,
-            )  # fmt: skip
+    named = sorted((a for a in placed if a.on_front or len(placed) <= 8), key=lambda a: at[a.name])
+    for number, agent in enumerate(named, start=1):
+        axes.annotate(str(number), at[agent.name], xytext=(5, 5), textcoords="offset points", fontsize=9)
+        axes.plot([], [], linestyle="none", label=f"{number}  {printable(agent.name)[:48]}")
     _share_axis(axes)
     axes.set_xlim(left=0)
     axes.set_xlabel("dollars per trial")
     axes.set_ylabel("success rate")
     axes.set_title(f"{len(placed)} agents on {report.n_tasks_shared} shared tasks")
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=2)
 
 
 def _ends(e: Estimate) -> Sequence[float]:
