@@ -12,13 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from tracegrade.errors import Problem, RuleFileError, UsageError, did_you_mean
 
 T = TypeVar("T")
 
 CONFIG_NAME = "tracegrade.toml"
+
+
+class Limits(BaseModel):
+    """Limits of the readers, by the names of `tracegrade.ingest.ReadOptions`; what is not set keeps its default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_unpacked_bytes: PositiveInt | None = Field(default=None, description="Most bytes one input may unpack to.")
+    max_ratio: PositiveInt | None = Field(default=None, description="Most unpacked bytes per packed byte.")
+    ratio_floor_bytes: PositiveInt | None = Field(default=None, description="Below this no ratio is judged.")
+    max_depth: PositiveInt | None = Field(default=None, description="Deepest nesting of one attribute value.")
+    max_value_bytes: PositiveInt | None = Field(default=None, description="Longest text; a longer one is cut.")
+    max_line_bytes: PositiveInt | None = Field(default=None, description="Longest line or message held at once.")
+    max_spans_per_trace: PositiveInt | None = Field(default=None, description="Spans kept of one trace.")
 
 
 class Config(BaseModel):
@@ -35,6 +49,8 @@ class Config(BaseModel):
     trial_key: str | None = Field(default=None, description="Span or resource attribute that holds the trial.")
     group_by: str | None = Field(default=None, description="What makes spans one trajectory.")
     result_errors: str | None = Field(default=None, description="`off`, `strict` or an expression over a result.")
+    dialects: tuple[str, ...] = Field(default=(), description="Files of your own dialects.")
+    limits: Limits = Field(default=Limits(), description="Limits of the readers.")
     price_file: str | None = Field(default=None, description="Prices of models, where the bundled table does not do.")
     strict: bool = Field(default=False, description="Stop at the first span that cannot be read.")
     fail_on: Literal["fail", "unknown", "never"] = Field(default="fail", description="Mildest verdict that exits 1.")
@@ -123,9 +139,10 @@ def _problems(path: Path, error: ValidationError) -> list[Problem]:
     problems = []
     for item in error.errors():
         field = ".".join(map(str, item["loc"]))
-        key = str(item["loc"][0])
+        key = next(str(part) for part in reversed(item["loc"]) if isinstance(part, str))
         if item["type"] == "extra_forbidden":
-            message = f"unknown key.{did_you_mean(key, Config.model_fields)}"
+            model = Limits if item["loc"][0] == "limits" else Config
+            message = f"unknown key.{did_you_mean(key, model.model_fields)}"
         else:
             message = f"{item['msg']}, got {item['input']!r}"
         problems.append(Problem(f"{path}:{_line_of(lines, key)}", field, message))
@@ -141,6 +158,7 @@ def _relative_to(config: Config, folder: Path) -> Config:
     changes: dict[str, Any] = {
         name: str(folder / value) for name in PATH_FIELDS if (value := getattr(config, name)) is not None
     }
+    changes["dialects"] = tuple(str(folder / name) for name in config.dialects)
     if config.invariants is not None:
         changes["invariants"] = tuple(
             str(folder / name) if "/" in name or name.endswith((".yaml", ".yml")) else name

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from tracegrade.config import Config, find_config, load_config, pick
+from tracegrade.cli.common import read_options
+from tracegrade.config import Config, Limits, find_config, load_config, pick
 from tracegrade.errors import RuleFileError, UsageError
+from tracegrade.ingest import ReadOptions
 
 
 def write(path: Path, text: str) -> Path:
@@ -70,3 +73,26 @@ def test_flags_win() -> None:
     assert pick(None, 0.9) == 0.9
     assert pick(0.0, 0.9) == 0.0
     assert pick(False, True) is False
+
+
+def test_limits_are_those_of_the_readers() -> None:
+    assert set(Limits.model_fields) == {field.name for field in fields(ReadOptions)} - {"strict"}
+
+
+def test_an_unknown_limit_names_its_line_and_the_closest(tmp_path: Path) -> None:
+    path = write(tmp_path / "tracegrade.toml", "strict = false\n\n[limits]\nmax_depht = 3\n")
+    with pytest.raises(RuleFileError) as caught:
+        load_config(path)
+    assert str(caught.value) == f"{path}:4: limits.max_depht: unknown key. Did you mean `max_depth`?"
+
+
+def test_flags_win_over_limits_of_the_config() -> None:
+    config = Config(limits=Limits(max_depth=3, max_ratio=5))
+    options = read_options(True, ["max_depth=7"], config)
+    assert options == ReadOptions(strict=True, max_depth=7, max_ratio=5)
+
+
+@pytest.mark.parametrize("text", ["max_depth", "max_depth=", "max_depth=0", "max_depth=-1", "max_depth=1.5", "x=1"])
+def test_a_malformed_limit_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="--limit"):
+        read_options(False, [text], Config())

@@ -13,12 +13,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NoReturn
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from tracegrade.errors import UsageError
+from tracegrade.errors import UsageError, did_you_mean
 from tracegrade.report.escape import printable
+
+if TYPE_CHECKING:
+    from tracegrade.config import Config
+    from tracegrade.ingest import ReadOptions
 
 Format = Literal["text", "json", "junit", "sarif", "markdown", "github", "html"]
 FailOn = Literal["fail", "unknown", "never"]
@@ -38,6 +42,13 @@ FORMAT_BY_ENDING: dict[str, Format] = {
 SpanPaths = Annotated[
     list[str],
     typer.Argument(metavar="SPANS...", help="Files, folders or globs of spans; `-` is standard input."),
+]
+SpanPathsOrDb = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SPANS...",
+        help="Files, folders or globs of spans; `-` is standard input. Without any, what --db holds.",
+    ),
 ]
 FormatOption = Annotated[Format, typer.Option("--format", help="What to print.")]
 OutOption = Annotated[
@@ -87,6 +98,14 @@ MinCoverageOption = Annotated[
 ]
 AllowEmptyOption = Annotated[
     bool | None, typer.Option("--allow-empty", help="Exit 0, not 3, when no rule applied.", show_default=False)
+]
+DialectOption = Annotated[
+    list[str] | None,
+    typer.Option("--dialect", metavar="FILE", help="Read spans in a dialect of your own too. May be repeated."),
+]
+LimitOption = Annotated[
+    list[str] | None,
+    typer.Option("--limit", metavar="NAME=N", help="Set a limit of the readers, such as max_depth=128. Repeatable."),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 ConfigOption = Annotated[
@@ -188,6 +207,26 @@ def write_file(path: Path, text: str) -> None:
         path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"--out {path}: cannot be written: {error.strerror or error}") from error
+
+
+def read_options(strict: bool, limits: Iterable[str] | None, config: Config) -> ReadOptions:
+    """How to read, from the config and the flags `--strict` and `--limit`.
+
+    Raises:
+        UsageError: a limit is not `NAME=N` with a known name and a whole number above zero.
+    """
+    from tracegrade.ingest import ReadOptions
+
+    values = config.limits.model_dump(exclude_none=True)
+    known = type(config.limits).model_fields
+    for text in limits or ():
+        name, _, number = text.partition("=")
+        if name not in known:
+            raise UsageError(f"--limit {text}: no such limit.{did_you_mean(name, known)} Known: {', '.join(known)}.")
+        if not number.isdecimal() or int(number) == 0:
+            raise UsageError(f"--limit {text}: expected {name}=N with a whole number above zero")
+        values[name] = int(number)
+    return ReadOptions(strict=strict, **values)
 
 
 @contextmanager
