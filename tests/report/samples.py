@@ -95,8 +95,14 @@ def model_call(index: int, start: float, end: float) -> Step:
     )
 
 
-def trajectory(name: str = "a" * 32, *, complete: bool = True) -> Trajectory:
-    """Two look-ups side by side, then a cancellation of the wrong order, then hostile text."""
+def trajectory(name: str = "a" * 32, *, complete: bool = True, other: bool = False) -> Trajectory:
+    """Two look-ups side by side, then a cancellation of the wrong order, then hostile text.
+
+    With `other`, the two look-ups are written down the other way round, another order is cancelled, the hostile tool
+    is not called, and the refund's arguments are recorded.
+    """
+    if other:
+        return _other(name)
     steps = (
         message(0, "user", "Cancel order W1, please.", 0.0),
         model_call(1, 0.1, 0.9),
@@ -129,6 +135,18 @@ def trajectory(name: str = "a" * 32, *, complete: bool = True) -> Trajectory:
         start_ns=START,
         duration_ns=4 * SECOND,
     )
+
+
+def _other(name: str) -> Trajectory:
+    steps = (
+        message(0, "user", "Cancel order W1, please.", 0.0),
+        call(1, "get_customer", 1.0, 1.4, arguments={"id": BIG}, result="Ann", status=None, executed=None),
+        call(2, "get_order", 1.1, 1.8),
+        call(3, "cancel_order", 2.0, 2.4, arguments={"order_id": "W3", HOSTILE: HOSTILE}, status="error"),
+        call(4, "refund", 3.0, 3.1, arguments={"amount": 5}),
+    )
+    order = Order.from_pairs(len(steps), [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)], [(1, 2)])
+    return Trajectory(name, ("b" * 32,), steps, order, start_ns=START, duration_ns=3 * SECOND)
 
 
 def ref(step: Step, role: str | None = None) -> StepRef:

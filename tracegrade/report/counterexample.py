@@ -23,7 +23,9 @@ def write_highlight(screen: Screen, highlight: Highlight) -> None:
     screen.line(
         Styled(_MARKS[highlight.verdict], style),
         Styled(head, "bold"),
-        Styled(f"  [{', '.join(notes)}]  {plural(highlight.trajectories, 'trajectory')}", "dim"),
+        Styled(
+            f"  [{', '.join(notes)}]  {highlight.trajectories:,} of {plural(highlight.applicable, 'trajectory')}", "dim"
+        ),
     )
     if highlight.finding is not None:
         write_finding(screen, highlight.finding, origin_ns=highlight.trajectory.start_ns)
@@ -47,7 +49,7 @@ def write_highlight(screen: Screen, highlight: Highlight) -> None:
 def write_finding(screen: Screen, finding: Finding, *, origin_ns: int | None = None) -> None:
     """Write one finding; times are from `origin_ns`, the start of its trajectory."""
     screen.prose("", short(finding.message, TEXT_WIDTH))
-    for step in finding.steps[:MAX_STEPS]:
+    for step in sorted(finding.steps, key=lambda s: s.seq)[:MAX_STEPS]:
         _write_step(screen, step, origin_ns)
     if len(finding.steps) > MAX_STEPS:
         left = plural(len(finding.steps) - MAX_STEPS, "more step")

@@ -16,6 +16,7 @@ from tracegrade.report.phrase import plural, short
 
 MAX_ANNOTATIONS: Final = 9
 TEXT_WIDTH: Final = 4000
+TITLE_WIDTH: Final = 120
 
 
 def render(report: CheckReport) -> str:
@@ -29,8 +30,8 @@ def command(level: str, title: str, text: str) -> str:
     >>> command("error", "a,b", "50%\\n::error::x")
     '::error title=a%2Cb::50%25%0A::error::x'
     """
-    head = printable(title).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
-    body = printable(text, newlines=True).replace("%", "%25").replace("\n", "%0A")
+    head = printable(short(title, TITLE_WIDTH)).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    body = printable(short(text, TEXT_WIDTH), newlines=True).replace("%", "%25").replace("\n", "%0A")
     return f"::{level} title={head}::{body}"
 
 
@@ -47,12 +48,10 @@ def _commands(report: CheckReport) -> Iterable[str]:
             continue
         shown[level] += 1
         title = f"{highlight.rule.id}: {highlight.verdict}"
-        yield command(level, title, short(highlight_text(highlight), TEXT_WIDTH))
+        yield command(level, title, highlight_text(highlight))
     if left:
         names = ", ".join(h.rule.id for h in left)
-        yield command(
-            "notice", "not shown", f"{plural(len(left), 'more rule')} did not pass: {short(names, TEXT_WIDTH)}"
-        )
+        yield command("notice", "not shown", f"{plural(len(left), 'more rule')} did not pass: {names}")
     for entry in report.inputs:
         if entry.error is not None:
             yield command("error", "unreadable input", f"{entry.path}: {entry.error}")

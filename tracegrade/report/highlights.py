@@ -40,6 +40,11 @@ class Highlight:
     missing: tuple[str, ...]
 
     @property
+    def applicable(self) -> int:
+        """In how many trajectories the rule had something to judge, waived results left out."""
+        return self.rule.passed + self.rule.failed + self.rule.unknown + self.rule.error
+
+    @property
     def safety(self) -> bool:
         """Whether a safety rule is concerned."""
         return is_safety(self.rule)

@@ -188,7 +188,7 @@ def _outcomes(report: CheckReport) -> ET.Element | None:
     causes = sorted(summary.root_causes.items(), key=lambda i: (-i[1], i[0]))
     section = el(
         "section",
-        el("h2", "Outcomes"),
+        el("h2", "Outcomes" if summary.outcomes else "Safety"),
         el("ul", *counts, cls="counts"),
         table(["outcome \\ path", *(p.replace("_", " ") for p in paths)], rows) if rows else None,
     )

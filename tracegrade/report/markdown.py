@@ -40,14 +40,13 @@ def code(text: str, width: int = NAME_WIDTH) -> str:
     """Text from a trace as a code span, safe in a table cell too.
 
     >>> code("a|`b`")
-    '``a\\\\|`b` ``'
+    '`` a\\\\|`b` ``'
     """
     plain = short(printable(text), width).replace("|", "\\|") or " "
     fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
     # a space keeps a backtick at the edge from joining the fence; readers strip one on both sides
-    pad = " " if plain.startswith("`") or (plain.endswith("`") and plain.strip()) else ""
-    tail = " " if plain.endswith("`") else ""
-    return f"{fence}{pad}{plain}{pad or tail}{fence}"
+    pad = " " if plain.startswith("`") or plain.endswith("`") else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"
 
 
 def block(text: str) -> str:

@@ -6,6 +6,10 @@ import textwrap
 from typing import Final, NamedTuple
 
 from tracegrade.report.escape import printable
+from tracegrade.report.phrase import short
+
+PART_WIDTH: Final = 1000
+"""Characters of one part of a line: what is longer is cut, and it is said by how much."""
 
 _CODES: Final = {
     "bold": "1",
@@ -64,11 +68,11 @@ class Screen:
 
     def prose(self, label: str | Styled, text: str, *, indent: int = 2, style: str = "") -> None:
         """Add a label and a text wrapped beside it."""
-        head = label.text if isinstance(label, Styled) else label
+        head = printable(label.text if isinstance(label, Styled) else label)
         gap = " " if head and not head.endswith(" ") else ""
         hang = indent + len(head) + len(gap)
         wrapped = textwrap.wrap(
-            printable(text),
+            printable(short(text, PART_WIDTH)),
             max(20, self.width - hang),
             break_long_words=False,
             break_on_hyphens=False,
@@ -86,7 +90,7 @@ class Screen:
 
     def _write(self, part: str | Styled) -> str:
         if isinstance(part, str):
-            return printable(part)
-        text = printable(part.text)
+            return printable(short(part, PART_WIDTH))
+        text = printable(short(part.text, PART_WIDTH))
         code = _CODES.get(part.style)
         return f"\x1b[{code}m{text}\x1b[0m" if self._style and code and text else text
