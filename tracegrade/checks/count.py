@@ -80,20 +80,56 @@ def _at_least(view: View, params: Count, least: int, findings: Findings) -> None
     found = view.match_node(node)
     yes, maybe = [*found.prior_yes, *found.yes], [*found.prior_maybe, *found.maybe]
     is_open = found.open or view.has_prior
-    groups = _groups(view, params, yes, maybe)
-    if params.per == "turn" or params.per == "agent":
-        groups = _with_empty_groups(view, params, groups)
-    for group in groups:
+    for group, exists in _required_groups(view, params, yes, maybe):
         low, high, shown = _size(view, params, group)
         if low >= least:
             continue
-        exists = params.per != "args" or bool(group.yes)
         if high < least and not is_open and exists:
             _tell(view, params, group, shown, findings, f"at least {least}", low, least - low)
         else:
             codes = why_unsure(view, [node], group.maybe) + _group_codes(view, params, group)
             codes += unseen_codes(view, node) + (["prior"] if view.has_prior else [])
             _unsure(view, params, group, findings, f"at least {least}", low, None if is_open else high, codes)
+
+
+def _required_groups(
+    view: View, params: Count, yes: Sequence[int], maybe: Sequence[int]
+) -> list[tuple[Group, bool]]:
+    """The groups that need a least count, each with whether it certainly exists.
+
+    Every turn (agent) that made a call counts, also one without a match. A call of an unknown turn may have made one of
+    its own.
+    """
+    groups = _groups(view, params, yes, maybe)
+    if params.per not in ("turn", "agent"):
+        return [(g, params.per == "trajectory" or bool(g.yes)) for g in groups]
+    named = {g.name: g for g in groups if not g.name.endswith(_NOT_RECORDED)}
+    anywhere = [i for i in (*yes, *maybe) if _label(view, params, i) is None]
+    certain = {g.name for g in named.values() if g.yes}
+    calls = view.executed_calls()
+    lonely: list[int] = []
+    for index in (*calls.yes, *calls.maybe):
+        label = _label(view, params, index)
+        if label is None:
+            lonely.append(index)
+            continue
+        name = f"{params.per} {label}"
+        named.setdefault(name, Group(name, [], list(anywhere)))
+        if index in calls.yes:
+            certain.add(name)
+    result = [(g, g.name in certain) for g in named.values()]
+    for index in lonely:
+        own = [index] if index in yes else []
+        rest = [i for i in (*yes, *maybe) if i not in own]
+        result.append((Group(f"{params.per}{_NOT_RECORDED}", own, rest), False))
+    return result
+
+
+def _label(view: View, params: Count, index: int) -> int | str | None:
+    return view.steps[index].turn if params.per == "turn" else view.steps[index].agent
+
+
+_NOT_RECORDED = " not recorded"
 
 
 def _groups(view: View, params: Count, yes: Sequence[int], maybe: Sequence[int]) -> list[Group]:
@@ -105,8 +141,7 @@ def _groups(view: View, params: Count, yes: Sequence[int], maybe: Sequence[int])
     anywhere: list[int] = []
     for steps, certain in ((yes, True), (maybe, False)):
         for index in steps:
-            step = view.steps[index]
-            label = step.turn if params.per == "turn" else step.agent
+            label = _label(view, params, index)
             if label is None:
                 anywhere.append(index)
                 continue
@@ -115,22 +150,8 @@ def _groups(view: View, params: Count, yes: Sequence[int], maybe: Sequence[int])
     for group in groups.values():
         group.maybe += anywhere
     if anywhere:
-        groups[None] = Group(f"{params.per} not recorded", [], anywhere)
+        groups[None] = Group(f"{params.per}{_NOT_RECORDED}", [], anywhere)
     return list(groups.values())
-
-
-def _with_empty_groups(view: View, params: Count, groups: list[Group]) -> list[Group]:
-    """Every turn (agent) that made a call is counted, also one without a match."""
-    names = {g.name for g in groups}
-    for index in view.executed_calls().yes:
-        step = view.steps[index]
-        label = step.turn if params.per == "turn" else step.agent
-        name = f"{params.per} {label}"
-        if label is not None and name not in names:
-            names.add(name)
-            loose = next((g.maybe for g in groups if g.name.endswith("not recorded")), [])
-            groups.append(Group(name, [], list(loose)))
-    return groups
 
 
 def _size(view: View, params: Count, group: Group) -> tuple[int, int, list[int]]:
