@@ -126,9 +126,8 @@ class Talk:
                     call = thread.drafts[match]  # type: ignore[assignment]
                 if isinstance(call, CallDraft):
                     open_calls.append(call)
-            elif isinstance(part, ResultPart):
-                if not self._response(thread, key, part, open_calls, match) and match is None:
-                    strays.append(part)
+            elif not self._response(thread, key, part, open_calls, match) and match is None:
+                strays.append(part)
             previous = "call" if isinstance(part, CallPart) else "other"
         for call in open_calls:
             if not call.responded:
