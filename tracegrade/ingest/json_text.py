@@ -72,28 +72,32 @@ class _Lines:
         held = 0
         while block := self._stream.read(_BLOCK):
             lines = block.split(b"\n")
-            if len(lines) == 1:
-                held += len(block)
-                rest = self._hold(rest, block, held, number)
-                continue
-            if held <= self._limit:
-                yield number, b"".join([*rest, lines[0]])
-            number += 1
-            for line in lines[1:-1]:
-                yield number, line
+            if len(lines) > 1:
+                rest, held = self._hold(rest, held, lines[0], number)
+                if held <= self._limit:
+                    yield number, b"".join(rest)
                 number += 1
-            rest, held = [lines[-1]], len(lines[-1])
+                for line in lines[1:-1]:
+                    if len(line) <= self._limit:
+                        yield number, line
+                    else:
+                        self._hold([], 0, line, number)
+                    number += 1
+                rest, held = [], 0
+            rest, held = self._hold(rest, held, lines[-1], number)
         if held <= self._limit:
             yield number, b"".join(rest)
 
-    def _hold(self, rest: list[bytes], block: bytes, held: int, number: int) -> list[bytes]:
-        if held > self._limit:
-            if rest:
-                self._intake.skip(
-                    f"line {number}", f"the line is longer than {self._limit:,} bytes (max_line_bytes) and was left out"
-                )
-            return []
-        return [*rest, block]
+    def _hold(self, rest: list[bytes], held: int, piece: bytes, number: int) -> tuple[list[bytes], int]:
+        """Put a piece to those of its line that are held; beyond the limit none is, and that is reported once."""
+        total = held + len(piece)
+        if total <= self._limit:
+            return [*rest, piece], total
+        if held <= self._limit:
+            self._intake.skip(
+                f"line {number}", f"the line is longer than {self._limit:,} bytes (max_line_bytes) and was left out"
+            )
+        return [], total
 
 
 def documents(stream: Unpacked, intake: Intake, options: ReadOptions) -> Iterator[tuple[JSON, str, str]]:
