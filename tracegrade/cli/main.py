@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "check": Entry("tracegrade.cli.check:app", "Grade the agent runs in files of spans by written rules."),
         "show": Entry("tracegrade.cli.show:app", "Show trajectories step by step."),
         "diff": Entry("tracegrade.cli.diff:app", "Show where two trajectories part."),
+        "report": Entry("tracegrade.cli.report:app", "Render a result of `check` in another format."),
     },
     "Rules and tasks": {
         "tasks": Entry("tracegrade.cli.tasks:app", "Check tasks and their graders before they grade anything."),
