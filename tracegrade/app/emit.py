@@ -114,6 +114,7 @@ def _event(
     span = span_id
     if span is None or (trace_id is None and len(t.trace_ids) > 1):
         span = t.span_id  # which trace a span of several belongs to is not known without its trace id
+    attributes["tracegrade.trajectory.id"] = t.trajectory_id
     if t.conversation_id is not None:
         attributes["gen_ai.conversation.id"] = t.conversation_id
     if t.task_id is not None:

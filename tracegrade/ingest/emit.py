@@ -94,9 +94,7 @@ def _export(records: Sequence[LogRecord], exporter: LogRecordExporter, target: s
                 event_name=record.event_name,
             )
         if exporter.export(memory.get_finished_logs()) is not LogRecordExportResult.SUCCESS:
-            raise UsageError(
-                f"--emit-otel {target}: the endpoint did not take the events (after {sent} of {len(records)})"
-            )
+            raise UsageError(f"--emit-otel {target}: the endpoint refused events, after {sent} of {len(records)}")
         sent += len(batch)
         memory.clear()
 
