@@ -11,6 +11,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 SOURCES = {
     "check": "tracegrade.model.report:check_schema",
     "config": "tracegrade.config:config_schema",
+    "diff": "tracegrade.model.report:diff_schema",
     "inspect": "tracegrade.model.inspect:inspect_schema",
     "score": "tracegrade.model.score:score_schema",
     "show": "tracegrade.model.report:show_schema",
