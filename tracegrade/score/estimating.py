@@ -26,6 +26,10 @@ IntervalMethod: TypeAlias = Literal["bca", "percentile"]
 Ends: TypeAlias = tuple[float, float]
 
 
+ENOUGH = 30
+"""From this many tasks or clusters on, all k share their resamples."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How intervals are made.
@@ -77,27 +81,35 @@ def pass_curves(n: Ints, c: Ints, clusters: Floats | None, ks: Sequence[int], se
         settings: level, seed and method.
     """
     curves = Curves({}, {})
-    by_tasks: dict[int, list[int]] = {}
+    enough: list[int] = []
+    few: list[int] = []
     for k in ks:
-        by_tasks.setdefault(int(np.sum(n >= k)), []).append(k)
-    for number, same in by_tasks.items():
-        if number == 0:
+        keep = n >= k
+        units = keep.sum() if clusters is None else np.unique(clusters[keep]).size
+        (enough if units >= ENOUGH else few).append(k)
+    # One set of resamples serves every k; where few units are left for a k, some resamples would hold none of them, so
+    # those k are resampled among the tasks that have them.
+    for same in [enough, *([k] for k in few)]:
+        keep = n >= min(same, default=0)
+        if not same:
+            continue
+        if not keep.any():
             for k in same:
                 curves.hat[k] = curves.at[k] = (None, None, "")
             continue
-        keep = n >= max(same)
         _curves_of(n[keep], c[keep], None if clusters is None else clusters[keep], same, settings, curves)
     return curves
 
 
 def _curves_of(n: Ints, c: Ints, clusters: Floats | None, ks: list[int], settings: Settings, curves: Curves) -> None:
-    """Fill in the k that are defined on the same tasks."""
+    """Fill in some k from one set of resamples."""
     values = np.column_stack([f(n, c, k) for f in (pass_hat_k, pass_at_k) for k in ks])
-    totals, sizes, counts = cluster_sums(values, clusters)
-    drawn = resample(totals, sizes, counts=counts, resamples=settings.resamples, seed=settings.seed)
-    units = len(n) if clusters is None else effective_clusters(clusters)
+    known = ~np.isnan(values)
+    sums, _, counts = cluster_sums(np.column_stack([np.where(known, values, 0.0), known]), clusters)
+    width = values.shape[1]
+    drawn = resample(sums[:, :width], sums[:, width:], counts=counts, resamples=settings.resamples, seed=settings.seed)
     flat = [k for i, k in enumerate(ks) if k > 1 and not (drawn.spread(i) and drawn.spread(len(ks) + i))]
-    posterior = curve_posterior(n, c, flat, confidence=settings.confidence, weight=units / len(n)) if flat else {}
+    posterior = {k: _posterior(n, c, clusters, k, settings) for k in flat}
     unit = unit_name(clusters)
     for offset, target in ((0, curves.hat), (len(ks), curves.at)):
         for i, k in enumerate(ks):
@@ -105,6 +117,7 @@ def _curves_of(n: Ints, c: Ints, clusters: Floats | None, ks: list[int], setting
             if drawn.spread(offset + i):
                 target[k] = value, settings.ends(drawn, offset + i), settings.name(drawn, unit)
             elif k == 1:
+                units = float(len(n)) if clusters is None else effective_clusters(clusters)
                 target[k] = (
                     value,
                     jeffreys(value * units, units, settings.confidence),
@@ -112,11 +125,14 @@ def _curves_of(n: Ints, c: Ints, clusters: Floats | None, ks: list[int], setting
                 )
             else:
                 low, high = posterior[k][0 if offset == 0 else 1]
-                target[k] = (
-                    value,
-                    (min(low, value), max(high, value)),
-                    "beta-binomial posterior (all tasks equal)",
-                )
+                target[k] = value, (min(low, value), max(high, value)), "beta-binomial posterior (all tasks equal)"
+
+
+def _posterior(n: Ints, c: Ints, clusters: Floats | None, k: int, settings: Settings) -> tuple[Ends, Ends]:
+    """The posterior of both curves on the tasks that have k trials."""
+    keep = n >= k
+    units = float(keep.sum()) if clusters is None else effective_clusters(clusters[keep])
+    return curve_posterior(n[keep], c[keep], [k], confidence=settings.confidence, weight=units / int(keep.sum()))[k]
 
 
 def ratio(
