@@ -99,7 +99,7 @@ def redact(options: RedactOptions) -> RedactReport:
         replaced=tuple(Replaced(place=p, kind=k, count=n) for (p, k), n in sorted(redactor.counts.replaced.items())),
         changed=_verdict_changes(options, ids) if options.verify else None,
         unread=loaded.skipped,
-        errors=tuple(loaded.errors),
+        errors=tuple(_errors(loaded)),
         warnings=(*_warnings(loaded), *files.warnings),
     )
     if not options.check:
@@ -221,6 +221,13 @@ def _write(store: Store, redactor: Redactor, out: Path) -> list[str]:
     return [str(out)]
 
 
+def _errors(loaded: LoadReport) -> Iterator[str]:
+    """Inputs that could not be read, without the reader's own words: those may quote the file."""
+    for item in loaded.inputs:
+        if item.error is not None:
+            yield f"{item.path}: no spans could be read; `tracegrade inspect` says why (states and tasks go with --also)"
+
+
 def _warnings(loaded: LoadReport) -> Iterator[str]:
     if loaded.skipped:
         yield f"{loaded.skipped} items of the inputs could not be read and stand in no output; `inspect` says which"
@@ -260,7 +267,7 @@ def _checked(options: RedactOptions, policy: Policy, paths: Sequence[str], also:
         documents=documents,
         left=found.left(),
         unread=loaded.skipped,
-        errors=tuple(loaded.errors),
+        errors=tuple(_errors(loaded)),
         warnings=tuple(_warnings(loaded)),
     )
 

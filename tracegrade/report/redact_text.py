@@ -35,8 +35,10 @@ def redact_text(report: RedactReport, *, style: bool = False, width: int = 100) 
     _changed(screen, report)
     for warning in report.warnings:
         screen.prose(Styled("note:", "dim"), warning)
-    for error in report.errors:
-        screen.prose(Styled("cannot be read:", "bad"), error)
+    for error in report.errors[:_SHOWN]:
+        screen.prose(Styled("error:", "bad"), error)
+    if len(report.errors) > _SHOWN:
+        screen.line(f"  and {len(report.errors) - _SHOWN} more (all of them with --format json)")
     return screen.text()
 
 

@@ -81,8 +81,19 @@ def _alnum_at(text: str, index: int) -> bool:
     return 0 <= index < len(text) and text[index].isalnum()
 
 
+_DOMAIN = re.compile(r"(?:[^\W_](?:[^\W_]|-){0,62}\.){1,8}[^\W\d_]{2,24}")
+_LOCAL_LIMIT = 64  # RFC 5321 §4.5.3.1.1
+
+
 def _email(text: str, start: int, end: int) -> tuple[int, int] | None:
-    return None if text[start:end].endswith("@redacted.invalid") else (start, end)
+    at = end - 1
+    domain = _DOMAIN.match(text, end)
+    start = max(start, at - _LOCAL_LIMIT)
+    while start < at and text[start] in "'.`*":
+        start += 1
+    if domain is None or start == at or text[start : domain.end()].endswith("@redacted.invalid"):
+        return None
+    return start, domain.end()
 
 
 def _alone(text: str, start: int, end: int) -> bool:
@@ -212,8 +223,7 @@ _CREDENTIAL_HINTS = (
     *("lin_api_", "hvs.", "AGE-SECRET", ":AA"),
 )
 _PEM_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
-_LOCAL = r"[\p{L}\p{N}._%+'\-]{1,64}"
-_DOMAIN = r"(?:[\p{L}\p{N}](?:[\p{L}\p{N}\-]{0,62})?\.){1,8}\p{L}{2,24}"
+_NOT_IN_EMAIL = r"\s@\"<>(),;:\\\[\]{}|/=&?#⟦⟧"
 _DIGIT_HINTS = tuple("0123456789")
 
 
@@ -234,7 +244,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     ),
     _detector("key", r"(?i)AccountKey=([A-Za-z0-9+/=]{40,})", "ccountKey=", "ccountkey="),
     _detector("password", r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s/:@\"']*:([^\s/@\"']+)@", "://"),
-    _detector("email", f"{_LOCAL}@{_DOMAIN}", "@", check=_email),
+    _detector("email", f"[^{_NOT_IN_EMAIL}]+@", "@", check=_email),
     _detector("iban", r"(?i)[A-Z]{2}[0-9]{2}(?:[ \-]?[A-Z0-9]){11,30}", *_DIGIT_HINTS, check=_iban),
     _detector("card", r"[0-9](?:[ \-]?[0-9]){11,18}", *_DIGIT_HINTS, check=_card),
     _detector("ssn", r"[0-9]{3}-[0-9]{2}-[0-9]{4}", "-", check=_ssn),

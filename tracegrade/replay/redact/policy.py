@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from tracegrade.model.values import JSON, REDACTED_TEXTS, canonical
@@ -26,6 +27,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
+@lru_cache(maxsize=16_384)
 def key_words(name: str) -> tuple[str, ...]:
     """The words of a key, in lower case: `customerEmail`, `customer_email` and `customer.email` are the same.
 

@@ -52,13 +52,8 @@ class _Scope:
     kept: bool = True
     in_data: bool = False
 
-    def inside(self, *, kept: bool | None = None, in_data: bool | None = None) -> _Scope:
-        return _Scope(
-            self.place,
-            self.depth + 1,
-            self.kept if kept is None else kept,
-            self.in_data if in_data is None else in_data,
-        )
+    def inside(self) -> _Scope:
+        return _Scope(self.place, self.depth + 1, self.kept, self.in_data)
 
 
 class Redactor:
@@ -182,26 +177,29 @@ class Redactor:
             self.counts.replaced[scope.place, "nested"] += 1
             return "[REDACTED]"
         if isinstance(value, list):
-            return [self._value(item, scope.inside()) for item in value]
+            below = scope.inside()
+            return [self._value(item, below) for item in value]
         return self._object(value, scope)
 
     def _object(self, value: dict[str, JSON], scope: _Scope) -> dict[str, JSON]:
         result: dict[str, JSON] = {}
         named = _named_values(value)
+        below = scope.inside()
         for key, item in value.items():
             if key == "value" and any(self.policy.keys.matches(k, item) for k in named):
                 result[key] = self._take_out(item, scope)
             else:
-                result[self._key(key, scope.place)] = self._keyed(key, item, self._below(key, scope))
+                result[self._key(key, scope.place)] = self._keyed(key, item, self._below(key, below))
         return result
 
     def _below(self, key: str, scope: _Scope) -> _Scope:
-        """The scope of the value of a key inside JSON."""
+        """The scope of the value of a key inside JSON, given that of the object's values."""
         allow = self.policy.allow
         if allow is None:
-            return scope.inside()
+            return scope
         in_data = scope.in_data or allow.holds_data(key)
-        return scope.inside(kept=allow.keeps_field(key, in_data=in_data), in_data=in_data)
+        kept = allow.keeps_field(key, in_data=in_data)
+        return replace(scope, kept=kept, in_data=in_data)
 
     def _take_out(self, value: JSON, scope: _Scope) -> JSON:
         """Placeholders for every leaf of a value; the structure stays, so that paths lead where they led."""
@@ -280,7 +278,9 @@ class Redactor:
 
 def is_taken_out(value: JSON) -> bool:
     """Whether a value is what somebody wrote in place of another: ours, or an instrumentation's."""
-    return isinstance(value, str) and (value in REDACTED_TEXTS or PLACEHOLDER.fullmatch(value) is not None)
+    if not isinstance(value, str):
+        return False
+    return value in REDACTED_TEXTS or ("⟦" in value and PLACEHOLDER.fullmatch(value) is not None)
 
 
 def parse_json(text: str) -> JSON:
