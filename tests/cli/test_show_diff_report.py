@@ -113,7 +113,7 @@ def test_a_kept_result_renders_as_check_did(tmp_path: Path, kind: str) -> None:
         assert kept.output == fresh.output
 
 
-def test_steps_and_scores_beside_a_result_are_drawn(tmp_path: Path) -> None:
+def test_steps_scores_and_costs_beside_a_result_are_drawn(tmp_path: Path) -> None:
     path = result(tmp_path)
     steps = tmp_path / "steps.json"
     steps.write_text(run("show", GOOD, UNVERIFIED, "--format", "json").output)
@@ -122,11 +122,20 @@ def test_steps_and_scores_beside_a_result_are_drawn(tmp_path: Path) -> None:
     table.write_text("task_id,trial,passed\n" + "\n".join(rows) + "\n")
     scores = tmp_path / "score.json"
     scores.write_text(run("score", table, "--format", "json").output)
-    page = run("report", path, steps, scores, "--format", "html").output
+    agents = []
+    for name, cost in (("cheap", 0.01), ("dear", 0.2)):
+        agents.append(tmp_path / f"{name}.csv")
+        lines = [f"task-{t},{n},{int((t + n) % 3 > (name == 'cheap'))},{cost}" for t in range(6) for n in range(4)]
+        agents[-1].write_text("task_id,trial,passed,cost_usd\n" + "\n".join(lines) + "\n")
+    frontier = tmp_path / "frontier.json"
+    frontier.write_text(run("frontier", *agents, "--format", "json").output)
+    page = run("report", path, steps, scores, frontier, "--format", "html").output
     assert "without a timeline" not in page
     assert page.count('class="timeline"') == 2
     assert 'class="curve hat"' in page
     assert 'class="band at"' in page
+    assert page.count('class="dot at"') >= 2
+    assert "dollars a trial" in page
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from tracegrade.errors import InputError, UsageError
+from tracegrade.model.frontier import FRONTIER_SCHEMA, FrontierReport
 from tracegrade.model.report import CHECK_SCHEMA, SHOW_SCHEMA, CheckReport, ShowReport
 from tracegrade.model.score import SCORE_SCHEMA, ScoreReport
 
@@ -18,38 +19,42 @@ _MODELS: Final[dict[str, type[BaseModel]]] = {
     CHECK_SCHEMA: CheckReport,
     SHOW_SCHEMA: ShowReport,
     SCORE_SCHEMA: ScoreReport,
+    FRONTIER_SCHEMA: FrontierReport,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What some result files hold: one check, the steps of `show` in it, one score."""
+    """What some result files hold: one check, the steps of `show` in it, one score, one frontier."""
 
     check: CheckReport
     score: ScoreReport | None = None
+    frontier: FrontierReport | None = None
 
 
 def read_results(paths: Sequence[str]) -> Results:
     """The results in some files of JSON, recognised by their `schema`.
 
     Args:
-        paths: one file that `check` wrote; beside it, what `show` and `score` wrote about the same trials.
+        paths: one file that `check` wrote; beside it, what `show`, `score` and `frontier` wrote about the same trials.
 
     Raises:
         InputError: a file cannot be read or is no result of this version.
-        UsageError: there is not exactly one check, or more than one score.
+        UsageError: there is not exactly one check, or more than one score or frontier.
     """
     found: dict[type[BaseModel], list[Any]] = {model: [] for model in _MODELS.values()}
     for path in paths:
         record = _read(Path(path))
         found[type(record)].append(record)
-    checks, shows, scores = found[CheckReport], found[ShowReport], found[ScoreReport]
-    if len(checks) != 1 or len(scores) > 1:
+    checks, scores, frontiers = found[CheckReport], found[ScoreReport], found[FrontierReport]
+    if len(checks) != 1 or len(scores) > 1 or len(frontiers) > 1:
         raise UsageError(
-            f"expected one result of `check` and at most one of `score`; got {len(checks)} and {len(scores)}"
+            "expected one result of `check` and at most one each of `score` and `frontier`; "
+            f"got {len(checks)}, {len(scores)} and {len(frontiers)}"
         )
-    shown = tuple(t for show in shows for t in show.trajectories)
-    return Results(checks[0].model_copy(update={"shown": shown}), scores[0] if scores else None)
+    shown = tuple(t for show in found[ShowReport] for t in show.trajectories)
+    check = checks[0].model_copy(update={"shown": shown})
+    return Results(check, scores[0] if scores else None, frontiers[0] if frontiers else None)
 
 
 def _read(path: Path) -> BaseModel:

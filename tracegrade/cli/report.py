@@ -29,7 +29,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="RESULT...",
-            help="What `check` wrote as JSON; for a page also what `show` and `score` wrote about the same trials.",
+            help="What `check` wrote as JSON; for a page also what `show`, `score` and `frontier` wrote.",
         ),
     ],
     format_: FormatOption = "text",
@@ -51,7 +51,7 @@ def report(
         if kind == "html":
             from tracegrade.report import html
 
-            return html.render(found.check, found.score)
+            return html.render(found.check, found.score, found.frontier)
         return render_report(found.check, kind)
 
     if format_ == "html":

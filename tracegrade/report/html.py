@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from tracegrade.model.frontier import FrontierReport
 from tracegrade.model.report import (
     CheckReport,
     Notable,
@@ -19,7 +20,7 @@ from tracegrade.model.report import (
 from tracegrade.model.score import ScoreReport
 from tracegrade.model.values import JSON
 from tracegrade.model.verdict import VERDICT_ORDER
-from tracegrade.report.charts import pass_curves
+from tracegrade.report.charts import cost_frontier, pass_curves
 from tracegrade.report.counterexample import highlight_text
 from tracegrade.report.heat_map import heat_map
 from tracegrade.report.highlights import highlights
@@ -38,12 +39,13 @@ _WORDS: Final = {0: "passed", 1: "failed", 2: "error", 3: "nothing concluded"}
 _VERDICT_OF_EXIT: Final = {0: "pass", 1: "fail", 2: "error", 3: "unknown"}
 
 
-def render(report: CheckReport, score: ScoreReport | None = None) -> str:
+def render(report: CheckReport, score: ScoreReport | None = None, frontier: FrontierReport | None = None) -> str:
     """The report as a page.
 
     Args:
         report: what `check` found; trajectories in `shown` are drawn, the worst first.
         score: what `score` found on the same trials, for the curves.
+        frontier: what `frontier` found, for cost against success.
     """
     order = sorted(report.trajectories, key=lambda t: VERDICT_ORDER.index(t.verdict))
     listed_ = order[:MAX_LISTED]
@@ -58,6 +60,7 @@ def render(report: CheckReport, score: ScoreReport | None = None) -> str:
             _outcomes(report),
             heat_map(report, places),
             el("section", el("h2", "Success over k trials"), pass_curves(score)) if score is not None else None,
+            el("section", el("h2", "Cost and success"), cost_frontier(frontier)) if frontier is not None else None,
             _evidence(report),
             trajectories(listed_, drawn, len(order), places),
             _warnings(report),

@@ -1,4 +1,4 @@
-"""The roll-up of one run: verdicts, coverage and the exit code (DESIGN §11); pure, and the only place of these rules.
+"""The roll-up of one run: verdicts, coverage, tables (DESIGN §11). The exit code is in `tracegrade.report.conclusion`.
 
 The verdict of a trajectory is the worst of its error-level rules and its outcome, in the order error, fail, unknown,
 pass, not_applicable. Rules of level `warning` and `info`, measurements and waived results never change it.
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal
 
-from tracegrade.errors import EXIT_FAIL, EXIT_NOTHING, EXIT_PASS, EXIT_USAGE
 from tracegrade.model.outcome import OutcomeVerdict
 from tracegrade.model.report import (
     Coverage,
@@ -29,9 +27,10 @@ from tracegrade.model.report import (
     Undecided,
 )
 from tracegrade.model.verdict import Verdict, worst
+from tracegrade.report.conclusion import FailOn, Policy, conclude, counts, failing
 
-FailOn = Literal["fail", "unknown", "never"]
-DEFAULT_MIN_COVERAGE: Final = 0.9
+__all__ = ["FailOn", "Policy", "check_summary", "counts", "is_safety", "outcome_verdict", "trajectory_verdict"]
+
 SAFETY_TAG: Final = "safety"
 _PATHS: Final[dict[Verdict, Literal["clean", "violating", "unknown", "not_judged"]]] = {
     "fail": "violating",
@@ -40,26 +39,6 @@ _PATHS: Final[dict[Verdict, Literal["clean", "violating", "unknown", "not_judged
     "pass": "clean",
     "not_applicable": "not_judged",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What makes a run fail or undecided.
-
-    `min_coverage` is the share of applicable pairs that must be decided. Safety rules need all of theirs, whatever it
-    is; 0 turns the floor off for them too.
-    """
-
-    fail_on: FailOn = "fail"
-    min_coverage: float = DEFAULT_MIN_COVERAGE
-    allow_empty: bool = False
-
-
-def counts(report: InvariantReport) -> bool:
-    """Whether a result may change a verdict: error level, no measurement, and not waived (a crash cannot be waived)."""
-    if report.level != "error" or not report.gates:
-        return False
-    return report.waived is None or report.verdict == "error"
 
 
 def is_safety(report: InvariantReport | RuleTally) -> bool:
@@ -106,7 +85,7 @@ def check_summary(
     coverage = _coverage(trajectories, outcomes, policy)
     verdict = worst([t.verdict for t in trajectories] + [outcome_verdict(o) for o in outcomes])
     spans = sum(i.spans_distinct for i in inputs)
-    exit_code, reasons = _exit(trajectories, inputs, outcomes, coverage, policy, spans, bool(dialects))
+    exit_code, reasons = conclude(trajectories, inputs, outcomes, coverage, policy, spans, bool(dialects))
     summary = Summary(
         verdict=verdict,
         exit_code=exit_code,
@@ -217,10 +196,6 @@ def _crossings(trajectories: Iterable[TrajectoryReport]) -> tuple[Crossing, ...]
     return tuple(Crossing(outcome=o, path=p, trajectories=n) for (o, p), n in sorted(cells.items()))
 
 
-def _failing(trajectory: TrajectoryReport) -> Iterable[InvariantReport]:
-    return (r for r in trajectory.invariants if counts(r) and r.verdict == "fail")
-
-
 def _cited(t: TrajectoryReport, r: InvariantReport) -> Notable:
     finding = r.findings[0] if r.findings else None
     return Notable(
@@ -236,13 +211,13 @@ def _cited(t: TrajectoryReport, r: InvariantReport) -> Notable:
 def _wrong_reasons(trajectories: Iterable[TrajectoryReport]) -> Iterable[Notable]:
     for t in trajectories:
         if t.outcome is not None and t.outcome.verdict == "pass":
-            first = next(iter(_failing(t)), None)
+            first = next(iter(failing(t)), None)
             if first is not None:
                 yield _cited(t, first)
 
 
 def _safety_violations(trajectories: Iterable[TrajectoryReport]) -> Iterable[Notable]:
-    return (_cited(t, r) for t in trajectories for r in _failing(t) if is_safety(r))
+    return (_cited(t, r) for t in trajectories for r in failing(t) if is_safety(r))
 
 
 def _near_misses(trajectories: Iterable[TrajectoryReport], trials: Iterable[TrialReport]) -> Iterable[Notable]:
@@ -251,116 +226,3 @@ def _near_misses(trajectories: Iterable[TrajectoryReport], trials: Iterable[Tria
     for t in graded:
         if t.outcome is not None and t.outcome.verdict == "fail" and t.outcome.near_miss:
             yield Notable(trajectory_id=t.trajectory_id, task_id=t.task_id, trial=t.trial, evidence=t.outcome.near_miss)
-
-
-def _exit(
-    trajectories: Sequence[TrajectoryReport],
-    inputs: Sequence[InputReport],
-    outcomes: Sequence[OutcomeReport],
-    coverage: Coverage,
-    policy: Policy,
-    spans: int,
-    genai: bool,
-) -> tuple[int, list[str]]:
-    """The exit code and why: what is broken first, then what failed, then what could not be concluded."""
-    broken = _broken(trajectories, inputs, outcomes)
-    if broken:
-        return EXIT_USAGE, broken
-    failed = _failures(trajectories, outcomes, policy)
-    if failed:
-        return EXIT_FAIL, failed
-    nothing = _nothing(trajectories, outcomes, spans, genai)
-    if nothing:
-        return EXIT_NOTHING, [nothing]
-    if coverage.rules.applicable == 0 and coverage.outcomes.applicable == 0:
-        why = "no rule applied to any trajectory, and no outcome was graded"
-        return (EXIT_PASS, [f"{why}; allowed by --allow-empty"]) if policy.allow_empty else (EXIT_NOTHING, [why])
-    undecided = _below(coverage)
-    if undecided:
-        return EXIT_NOTHING, undecided
-    return EXIT_PASS, [_green(trajectories, outcomes, coverage, policy)]
-
-
-def _broken(
-    trajectories: Sequence[TrajectoryReport], inputs: Sequence[InputReport], outcomes: Sequence[OutcomeReport]
-) -> list[str]:
-    graders = sum(o.verdict == "error" for o in outcomes)
-    unreadable = sum(i.error is not None for i in inputs)
-    crashed = sorted({r.id for t in trajectories for r in t.invariants if counts(r) and r.verdict == "error"})
-    broken = []
-    if unreadable:
-        broken.append(f"{_n(unreadable, 'input')} could not be read")
-    if crashed:
-        broken.append(f"{_n(len(crashed), 'rule')} crashed: {', '.join(crashed)}")
-    if graders:
-        broken.append(f"the graders of {_n(graders, 'trial')} crashed")
-    return broken
-
-
-def _failures(trajectories: Sequence[TrajectoryReport], outcomes: Sequence[OutcomeReport], policy: Policy) -> list[str]:
-    if policy.fail_on == "never":
-        return []
-    failed = [sum(1 for _ in _failing(t)) for t in trajectories]
-    reasons = []
-    if any(failed):
-        reasons.append(f"{_n(sum(failed), 'violation')} in {_n(sum(n > 0 for n in failed), 'trajectory')}")
-    bad = sum(o.verdict == "fail" for o in outcomes)
-    if bad:
-        reasons.append(f"{_n(bad, 'outcome')} failed")
-    if policy.fail_on == "unknown":
-        unknown = sum(t.verdict == "unknown" for t in trajectories)
-        unknown += sum(o.verdict == "unknown" for o in outcomes)
-        if unknown:
-            reasons.append("a verdict is unknown, which --fail-on unknown counts as a failure")
-    return reasons
-
-
-def _nothing(
-    trajectories: Sequence[TrajectoryReport], outcomes: Sequence[OutcomeReport], spans: int, genai: bool
-) -> str | None:
-    if trajectories or outcomes:
-        return None
-    if spans == 0:
-        return "there are no spans to grade"
-    if not genai:
-        return f"none of the {_n(spans, 'span')} is a GenAI span of a known dialect"
-    return f"the {_n(spans, 'span')} hold no trajectory: no agent, model call, tool call or message"
-
-
-def _below(coverage: Coverage) -> list[str]:
-    reasons = []
-    for share, what in (
-        (coverage.rules, "pairs of trajectory and rule"),
-        (coverage.safety, "pairs of trajectory and safety rule"),
-        (coverage.outcomes, "outcomes"),
-    ):
-        if not share.met:
-            reasons.append(
-                f"{share.decided} of {share.applicable} {what} could be decided, fewer than {100 * share.floor:g} %"
-            )
-    if not reasons and coverage.rules.decided + coverage.outcomes.decided == 0:
-        reasons.append("nothing could be decided")
-    return reasons
-
-
-def _green(
-    trajectories: Sequence[TrajectoryReport],
-    outcomes: Sequence[OutcomeReport],
-    coverage: Coverage,
-    policy: Policy,
-) -> str:
-    if policy.fail_on == "never" and any(t.verdict == "fail" for t in trajectories):
-        return "there are failures, which --fail-on never lets through"
-    if policy.fail_on == "never" and any(o.verdict == "fail" for o in outcomes):
-        return "there are failed outcomes, which --fail-on never lets through"
-    parts = []
-    if coverage.rules.applicable:
-        parts.append(f"{coverage.rules.decided} of {_n(coverage.rules.applicable, 'applicable verdict')} decided")
-    if coverage.outcomes.applicable:
-        parts.append(f"{coverage.outcomes.decided} of {_n(coverage.outcomes.applicable, 'outcome')} decided")
-    return " and ".join(parts) + ", none failed"
-
-
-def _n(count: int, noun: str) -> str:
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
