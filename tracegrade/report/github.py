@@ -12,7 +12,7 @@ from tracegrade.model.report import CheckReport
 from tracegrade.report.counterexample import highlight_text
 from tracegrade.report.escape import printable
 from tracegrade.report.highlights import Highlight, highlights
-from tracegrade.report.phrase import plural, short
+from tracegrade.report.phrase import error_text, plural, short
 
 MAX_ANNOTATIONS: Final = 9
 TEXT_WIDTH: Final = 4000
@@ -54,7 +54,7 @@ def _commands(report: CheckReport) -> Iterable[str]:
         yield command("notice", "not shown", f"{plural(len(left), 'more rule')} did not pass: {names}")
     for entry in report.inputs:
         if entry.error is not None:
-            yield command("error", "unreadable input", f"{entry.path}: {entry.error}")
+            yield command("error", "unreadable input", f"{entry.path}: {error_text(entry)}")
 
 
 def _level(highlight: Highlight) -> str:

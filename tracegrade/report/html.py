@@ -26,7 +26,7 @@ from tracegrade.report.heat_map import heat_map
 from tracegrade.report.highlights import highlights
 from tracegrade.report.page import Child, badge, document, el, left_out, table
 from tracegrade.report.page_trajectory import trajectories
-from tracegrade.report.phrase import listed, plural, short, trial_text, usage_text
+from tracegrade.report.phrase import error_text, listed, plural, short, trial_text, usage_text
 from tracegrade.report.timeline import timeline
 
 MAX_LISTED: Final = 1000
@@ -98,7 +98,7 @@ def _header(report: CheckReport) -> Iterable[Child]:
     yield el("ul", *(el("li", r) for r in summary.reasons), cls="reasons")
     for entry in report.inputs:
         if entry.error is not None:
-            yield el("p", badge("error"), f" {entry.path}: {entry.error}")
+            yield el("p", badge("error"), f" {entry.path}: {error_text(entry)}")
 
 
 def _contents(report: CheckReport) -> ET.Element:

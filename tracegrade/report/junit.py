@@ -17,7 +17,7 @@ from tracegrade.errors import EXIT_FAIL, EXIT_PASS
 from tracegrade.model.report import CheckReport, InvariantReport, OutcomeReport, TrajectoryReport, TrialReport
 from tracegrade.report.counterexample import finding_text
 from tracegrade.report.escape import printable
-from tracegrade.report.phrase import clock, json_text, plural, short, trial_text
+from tracegrade.report.phrase import clock, error_text, json_text, plural, short, trial_text
 
 MAX_FINDINGS: Final = 20
 MAX_DIFFERENCES: Final = 50
@@ -80,7 +80,7 @@ def _run_suite(report: CheckReport) -> ET.Element:
         tag = "failure" if summary.exit_code == EXIT_FAIL else "error"
         case.append(_element(tag, reasons, message=short(first, MESSAGE_WIDTH), type=f"exit code {summary.exit_code}"))
     notes = [f"{summary.spans:,} spans, {plural(summary.trajectories, 'trajectory')}", *summary.reasons]
-    notes += [f"{i.path}: {i.error}" for i in report.inputs if i.error is not None]
+    notes += [f"{i.path}: {error_text(i)}" for i in report.inputs if i.error is not None]
     notes += [f"warning: {w.message}" for w in report.warnings]
     case.append(_element("system-out", "\n".join(map(printable, notes))))
     suite.append(case)

@@ -10,7 +10,7 @@ from tracegrade.model.report import CheckReport, Notable, RuleTally
 from tracegrade.report.counterexample import highlight_text
 from tracegrade.report.escape import printable
 from tracegrade.report.highlights import highlights
-from tracegrade.report.phrase import plural, short, trial_text, usage_text
+from tracegrade.report.phrase import error_text, plural, short, trial_text, usage_text
 
 MAX_HIGHLIGHTS: Final = 20
 MAX_ROWS: Final = 100
@@ -64,7 +64,7 @@ def _head(report: CheckReport) -> str:
     lines += ["", *(f"- {code(r, TEXT_WIDTH)}" for r in summary.reasons)]
     for entry in report.inputs:
         if entry.error is not None:
-            lines.append(f"- unreadable: {code(entry.path)}: {code(entry.error, TEXT_WIDTH)}")
+            lines.append(f"- unreadable: {code(entry.path)}: {code(error_text(entry), TEXT_WIDTH)}")
     return "\n".join(lines)
 
 

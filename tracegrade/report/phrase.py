@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tracegrade.model.report import StepReport, TrialKey
+from tracegrade.model.report import InputReport, StepReport, TrialKey
 from tracegrade.model.trajectory import Usage
 from tracegrade.model.values import JSON
 from tracegrade.model.verdict import StepRef
@@ -164,6 +164,11 @@ def trial_text(task_id: str | None, trial: TrialKey | None, trajectory_id: str |
         return f"trajectory {trajectory_id}" if trajectory_id else "a trial without spans"
     task = f"task {short(task_id, NAME_WIDTH)}"
     return task if trial is None else f"{task}, trial {trial}"
+
+
+def error_text(entry: InputReport) -> str:
+    """Why an input could not be used, without its path."""
+    return (entry.error or "").removeprefix(f"{entry.path}: ")
 
 
 def usage_text(usage: Usage) -> str:

@@ -18,7 +18,7 @@ from tracegrade.model.values import JSON
 from tracegrade.model.verdict import Finding, StepRef
 from tracegrade.report.escape import printable
 from tracegrade.report.json import json_document
-from tracegrade.report.phrase import clock, short, status_text, step_text, trial_text
+from tracegrade.report.phrase import clock, error_text, short, status_text, step_text, trial_text
 
 SCHEMA_URI: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 OUTCOME_RULE: Final = "outcome"
@@ -88,7 +88,7 @@ def _invocation(report: CheckReport) -> dict[str, JSON]:
     crashes = [r for t in report.trajectories for r in t.invariants if r.verdict == "error"]
     notes = [{"level": "error", "message": _text(f"rule {r.id} crashed: {_message(r)}")} for r in crashes]
     notes += [
-        {"level": "error", "message": _text(f"{i.path}: {i.error}")} for i in report.inputs if i.error is not None
+        {"level": "error", "message": _text(f"{i.path}: {error_text(i)}")} for i in report.inputs if i.error is not None
     ]
     notes += [
         {"level": "warning", "message": _text(f"{i.path}: {s.where}: {s.reason} (×{s.count})")}

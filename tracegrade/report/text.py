@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tracegrade.model.report import CheckReport, Coverage, NameCount, Notable, Share
+from tracegrade.model.report import CheckReport, Coverage, InputReport, NameCount, Notable, Share
 from tracegrade.report.counterexample import write_highlight
 from tracegrade.report.highlights import Highlight, highlights
-from tracegrade.report.phrase import listed, plural, short, trial_text, usage_text
+from tracegrade.report.phrase import error_text, listed, plural, short, trial_text, usage_text
 from tracegrade.report.screen import VERDICT_STYLE, Screen, Styled
 
 MAX_INPUTS: Final = 4
@@ -18,6 +18,8 @@ MAX_NOTABLE: Final = 3
 MAX_NAMES: Final = 8
 NAME_WIDTH: Final = 60
 TEXT_WIDTH: Final = 400
+FIRST_ERROR_WIDTH: Final = 900
+NEXT_ERROR_WIDTH: Final = 90
 _OUTCOMES: Final = ("pass", "fail", "unknown", "excluded", "not_applicable", "error")
 _PATHS: Final = ("clean", "violating", "unknown", "not_judged")
 
@@ -64,27 +66,32 @@ def _word(report: CheckReport) -> tuple[str, str]:
 
 def _inputs(screen: Screen, report: CheckReport) -> None:
     screen.blank()
-    order = sorted(report.inputs, key=lambda i: (i.error is None, not i.skipped))
-    for entry in order[:MAX_INPUTS]:
-        if entry.error is not None:
-            screen.prose(Styled("Unreadable", "bad"), f"{entry.path}: {entry.error}", indent=0)
-            continue
-        notes = [f"{entry.spans_read:,} spans"]
-        if entry.log_records:
-            notes.append(f"{entry.log_records:,} log records")
-        if entry.duplicates_dropped:
-            notes.append(f"{entry.duplicates_dropped:,} duplicates dropped")
-        notes += [f"{n:,} {name} skipped (not graded)" for name, n in sorted(entry.signals.items())]
-        screen.prose("Read      ", f"{entry.path} ({entry.format or 'unknown format'}): {', '.join(notes)}", indent=0)
-        for skipped in entry.skipped[:MAX_NOTABLE]:
-            times = f" ×{skipped.count:,}" if skipped.count > 1 else ""
-            where = f"{skipped.where}, span {skipped.id}" if skipped.id else skipped.where
-            screen.prose(Styled("skipped", "yellow"), f"{where}: {short(skipped.reason, TEXT_WIDTH)}{times}", indent=10)
-        _left_out(screen, len(entry.skipped) - MAX_NOTABLE, "more reason for skipping", indent=10)
-    if len(order) > MAX_INPUTS:
-        rest = order[MAX_INPUTS:]
-        spans = sum(i.spans_read for i in rest)
-        screen.line(f"          and {plural(len(rest), 'more file')}: {spans:,} spans")
+    unreadable = [i for i in report.inputs if i.error is not None]
+    for place, entry in enumerate(unreadable[:MAX_INPUTS]):
+        why = short(error_text(entry), FIRST_ERROR_WIDTH if place == 0 else NEXT_ERROR_WIDTH)
+        screen.prose(Styled("Unreadable", "bad"), f"{entry.path}: {why}", indent=0)
+    _left_out(screen, len(unreadable) - MAX_INPUTS, "more unreadable input", indent=10)
+    read = sorted((i for i in report.inputs if i.error is None), key=lambda i: not i.skipped)
+    for entry in read[:MAX_INPUTS]:
+        _input(screen, entry)
+    if len(read) > MAX_INPUTS:
+        rest = read[MAX_INPUTS:]
+        screen.line(f"          and {plural(len(rest), 'more file')}: {sum(i.spans_read for i in rest):,} spans")
+
+
+def _input(screen: Screen, entry: InputReport) -> None:
+    notes = [f"{entry.spans_read:,} spans"]
+    if entry.log_records:
+        notes.append(f"{entry.log_records:,} log records")
+    if entry.duplicates_dropped:
+        notes.append(f"{entry.duplicates_dropped:,} duplicates dropped")
+    notes += [f"{n:,} {name} skipped (not graded)" for name, n in sorted(entry.signals.items())]
+    screen.prose("Read      ", f"{entry.path} ({entry.format or 'unknown format'}): {', '.join(notes)}", indent=0)
+    for skipped in entry.skipped[:MAX_NOTABLE]:
+        times = f" ×{skipped.count:,}" if skipped.count > 1 else ""
+        where = f"{skipped.where}, span {skipped.id}" if skipped.id else skipped.where
+        screen.prose(Styled("skipped", "yellow"), f"{where}: {short(skipped.reason, TEXT_WIDTH)}{times}", indent=10)
+    _left_out(screen, len(entry.skipped) - MAX_NOTABLE, "more reason for skipping", indent=10)
 
 
 def _contents(screen: Screen, report: CheckReport) -> None:
