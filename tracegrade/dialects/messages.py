@@ -103,6 +103,8 @@ def parse_messages(value: JSON, default_role: str = "user") -> list[Message] | N
 
 
 def _parsed(value: JSON, default_role: str) -> list[Message] | None:
+    if type(value) is list and value and all(type(v) is str for v in value):
+        value = [_object_of(v) for v in value]
     plain = _plain_messages(value)
     if plain is not None:
         return plain
@@ -111,6 +113,16 @@ def _parsed(value: JSON, default_role: str) -> list[Message] | None:
     except RecursionError:
         return None
     return found if found or value == [] else None
+
+
+def _object_of(text: str) -> JSON:
+    """One message of a list attribute, whose elements can only be texts: the JSON object in it, else the text."""
+    if text.startswith("{"):
+        try:
+            return loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
 
 
 def _plain_messages(value: JSON) -> list[Message] | None:
@@ -164,7 +176,7 @@ def _inexact(messages: list[Message]) -> bool:
 def _has_large_float(value: JSON) -> bool:
     kind = type(value)
     if kind is float:
-        return abs(value) >= 2.0**63
+        return bool(abs(value) >= 2.0**63)
     if kind is dict:
         return any(_has_large_float(v) for v in value.values())
     return kind is list and any(_has_large_float(v) for v in value)

@@ -182,7 +182,8 @@ def system_text(value: JSON, _span: Span) -> list[Message] | None:
     """System instructions (a list of parts, or a bare string) as one system message."""
     parsed = as_json(value)
     if isinstance(parsed, list):
-        texts = [p.get("content", p.get("text")) if isinstance(p, dict) else p for p in parsed]
+        parts = [as_json(p) for p in parsed]
+        texts = [p.get("content", p.get("text")) if isinstance(p, dict) else p for p in parts]
         text = "\n".join(t for t in texts if isinstance(t, str))
         return [Message("system", (TextPart(text),))] if text else None
     return parse_messages(parsed, "system")

@@ -114,11 +114,12 @@ def build_trajectory(
     others = [SpanDraft(facts=f, kind=_OTHER_STEPS[f.role]) for f in forest.facts if f.role in _OTHER_STEPS]
     built = _Built(forest, talk, models, calls, others, warnings, usages)
     built.gaps = gap_rules.structure_gaps(forest)
-    not_recorded = gap_rules.calls_not_recorded(forest, models, calls)
+    silent = talk.uncovered()
+    not_recorded = gap_rules.calls_not_recorded(forest, models, calls, silent)
     if not_recorded is not None:
         built.gaps.append(not_recorded)
     built.complete = not any(g.code in gap_rules.HIDING for g in built.gaps)
-    built.gaps += gap_rules.content_gaps(calls, models)
+    built.gaps += gap_rules.content_gaps(calls, silent)
     steps, order = _steps(built, options)
     if order.conflicts:
         n = len(order.conflicts)
@@ -137,7 +138,7 @@ def build_trajectory(
         conversation_id=conversation_id,
         usage=usage,
         definitions=_definitions(forest),
-        messages_recorded=bool(models) and all(m.input is not None and m.output is not None for m in models),
+        messages_recorded=bool(models) and not silent,
         root_ended=_root_ended(forest),
         duration_ns=_duration(forest),
         start_ns=min((f.span.start_ns for f in forest.facts if f.span.start_ns is not None), default=None),
@@ -338,27 +339,34 @@ def _facts_of(draft: Draft) -> list[Facts]:
     return [draft.facts] if isinstance(draft, SpanDraft) else []
 
 
+_NO_POSITION = 1 << 60
+
+
 def _display(draft: Draft) -> tuple[int, int, int]:
-    """Where a step is shown: by start; what a model was told just before it, what it said just after."""
-    position = min((i.start for i in draft.talk.values()), default=0)
+    """Where a step is shown: by start; what a model was told just before it, what it said just after.
+
+    Steps of one instant are shown in the order of their conversation.
+    """
+    position = min((i.start for i in draft.talk.values()), default=_NO_POSITION)
     if isinstance(draft, CallDraft):
         if draft.early:
-            return (-1, 0, position)
+            return (-1, position, 0)
         if draft.spans:
-            return (draft.spans[0].span.start_ns or 0, 4, position)
+            return (draft.spans[0].span.start_ns or 0, position, 4)
         if draft.asked_by is not None:
-            return (draft.asked_by.end, 3, position)
+            return (draft.asked_by.end, position, 3)
         if draft.at_span is not None:
-            return (draft.at_span.span.start_ns or 0, 3, position)
-        return (draft.seen_by.start if draft.seen_by is not None else 0, 0, position)
+            return (draft.at_span.span.start_ns or 0, position, 3)
+        return (draft.seen_by.start if draft.seen_by is not None else 0, position, 0)
     if isinstance(draft, MessageDraft):
         if draft.said_by is not None:
-            return (draft.said_by.end, 2, position)
-        return (draft.seen_by.start if draft.seen_by is not None else 0, 0, position)
+            return (draft.said_by.end, position, 2)
+        return (draft.seen_by.start if draft.seen_by is not None else 0, position, 0)
     if isinstance(draft, ModelDraft):
-        return (draft.start, 1, position)
+        return (draft.start, position, 1)
     if isinstance(draft, SpanDraft):
-        return (draft.facts.span.start_ns or 0, -1 if draft.kind == "agent" else 4, 0)
+        start = draft.facts.span.start_ns or 0
+        return (start, -1, 0) if draft.kind == "agent" else (start, position, 4)
     raise TypeError(type(draft))
 
 

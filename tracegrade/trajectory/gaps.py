@@ -100,7 +100,7 @@ def _dropped(forest: Forest) -> list[Gap]:
     return gaps
 
 
-def content_gaps(calls: Sequence[CallDraft], models: Sequence[ModelDraft]) -> list[Gap]:
+def content_gaps(calls: Sequence[CallDraft], silent: Sequence[ModelDraft]) -> list[Gap]:
     """Gaps in what calls and model calls recorded: arguments, results, messages that are not there or were cut."""
     from tracegrade.dialects.content import best
 
@@ -129,7 +129,6 @@ def content_gaps(calls: Sequence[CallDraft], models: Sequence[ModelDraft]) -> li
                 "results_not_captured", f"{_n(len(no_result), 'tool call')}: no result is recorded", len(no_result), ids
             )
         )
-    silent = [m for m in models if m.output is None or m.input is None]
     if silent:
         ids = tuple(m.facts.span.span_id for m in silent)
         gaps.append(
@@ -147,7 +146,9 @@ def _n(count: int, noun: str) -> str:
 _CALL_FINISH = ("tool_call", "tool_calls", "tool-calls", "tool_use", "finishreason.tool_calls", "function_call")
 
 
-def calls_not_recorded(forest: Forest, models: Sequence[ModelDraft], calls: Sequence[CallDraft]) -> Gap | None:
+def calls_not_recorded(
+    forest: Forest, models: Sequence[ModelDraft], calls: Sequence[CallDraft], silent: Sequence[ModelDraft]
+) -> Gap | None:
     """The gap of a trajectory whose instrumentation shows no tool calls, so that none seen means nothing.
 
     Calls can be seen in tool spans, where the dialect writes them (an agent framework does, a client library does
@@ -166,7 +167,7 @@ def calls_not_recorded(forest: Forest, models: Sequence[ModelDraft], calls: Sequ
     has_tool_spans = any(f.role == "tool" for f in forest.facts)
     if has_tool_spans:
         return None
-    answered = bool(models) and all(m.output is not None for m in models)
+    answered = bool(models) and all(m.output is not None or m not in silent for m in models)
     if answered:
         return None
     declared = [

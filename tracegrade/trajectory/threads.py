@@ -34,6 +34,7 @@ class Thread:
     last_output: Key | None = None
     last_model: ModelDraft | None = None
     calls_seen: bool = False
+    uncovered: list[ModelDraft] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -51,6 +52,10 @@ class Talk:
         """Takes one model call: aligns its input, then adds its output. Call in order of start."""
         items = list(_items(model.input)) if model.input is not None else []
         thread, matches = self._thread(model, [key for key, _, _ in items])
+        if model.input is not None and self._repeats_answer(thread, items, matches):
+            thread.uncovered.clear()
+        if model.input is None or model.output is None:
+            thread.uncovered.append(model)
         self._take_input(thread, model, items, matches)
         thread.position += 1
         model.talk[thread.clock] = Interval(thread.position, thread.position + 2)
@@ -59,6 +64,19 @@ class Talk:
         thread.position += 3
         thread.last_model = model
         thread.last_end = max(thread.last_end, model.end)
+
+    def uncovered(self) -> list[ModelDraft]:
+        """Model calls of which something said is recorded nowhere: not with them, nor in a later history."""
+        return [m for t in self.threads for m in t.uncovered]
+
+    @staticmethod
+    def _repeats_answer(thread: Thread, items: list[tuple[Key, str, Any]], matches: list[int | None]) -> bool:
+        """Whether an input holds the answer of the model call before it: then it holds all that came before, too."""
+        if thread.last_model is None:
+            return False
+        if thread.last_model.output:
+            return any(key == thread.last_output for key, _, _ in items)
+        return any(match is None and role == "assistant" for (_, role, _), match in zip(items, matches, strict=True))
 
     # Input ------------------------------------------------------------------------------------------------------
 
