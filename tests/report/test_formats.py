@@ -265,3 +265,27 @@ def test_the_first_word_follows_the_exit_code() -> None:
     assert text.render(clean_report()).startswith("PASS")
     summary, coverage = check_summary([])
     assert text.render(CheckReport(summary=summary, coverage=coverage)).startswith("NOTHING CONCLUDED")
+
+
+def test_of_many_unreadable_inputs_one_is_told_in_full_and_all_are_counted() -> None:
+    why = "no known format; " + "expected one of these " * 20
+    inputs = tuple(InputReport(path=f"bad-{n}", error=f"bad-{n}: {why}") for n in range(9))
+    summary, coverage = check_summary([], inputs=inputs)
+    made = text.render(CheckReport(inputs=inputs, summary=summary, coverage=coverage))
+    assert summary.exit_code == 2
+    assert "9 inputs could not be read" in made
+    assert made.count("bad-0") == 1
+    assert made.count("expected one of these") > 10
+    assert "5 more unreadable inputs not shown" in made
+    assert len(made.splitlines()) < 30
+
+
+def test_more_cases_than_are_shown_are_counted() -> None:
+    failed = InvariantReport("r", "fail", tags=("safety",))
+    graded = [
+        TrajectoryReport(trajectory_id=str(n), trace_ids=(), verdict="fail", invariants=(failed,)) for n in range(10)
+    ]
+    summary, coverage = check_summary(graded)
+    report = CheckReport(summary=summary, coverage=coverage, trajectories=tuple(graded))
+    assert "7 more such cases not shown" in text.render(report)
+    assert "Safety    10 violations; 10 of 10 applicable verdicts decided" in text.render(report)

@@ -120,7 +120,7 @@ def _outcomes(report: CheckReport) -> str:
         ("**safety violation**", summary.safety_violations),
     ):
         parts += [f"- {label}: {_notable(e)}" for e in entries[:MAX_NOTABLE]]
-        parts += _left_out(len(entries) - MAX_NOTABLE, f"more: {label}")
+        parts += _left_out(len(entries) - MAX_NOTABLE, "more such case")
     return "\n".join(parts).rstrip()
 
 

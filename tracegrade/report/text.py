@@ -195,7 +195,7 @@ def _notable(screen: Screen, label: str, entries: Sequence[Notable]) -> None:
         name = trial_text(entry.task_id, entry.trial, entry.trajectory_id)
         spans = f" (span {', '.join(entry.span_ids[:2])})" if entry.span_ids else ""
         screen.prose(Styled(f"{label}:", "yellow"), f"{name}{rule}: {short(entry.evidence, 240)}{spans}")
-    _left_out(screen, len(entries) - MAX_NOTABLE, f"more {label}", indent=4)
+    _left_out(screen, len(entries) - MAX_NOTABLE, "more such case", indent=4)
 
 
 def _decided(share: Share) -> str:
