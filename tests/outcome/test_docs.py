@@ -13,7 +13,7 @@ from tracegrade.outcome import root_cause
 from tracegrade.outcome.presets import PRESETS
 
 
-@pytest.fixture()
+@pytest.fixture
 def text(repo_root: Path) -> str:
     return (repo_root / "docs" / "outcomes.md").read_text(encoding="utf-8")
 

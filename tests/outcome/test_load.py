@@ -17,6 +17,7 @@ import zstandard
 
 from tracegrade.app.states import RecordedStates
 from tracegrade.errors import InputError, RuleFileError
+from tracegrade.ingest.tables import parquet_rows
 from tracegrade.model.task import RecordedGrader, StateGrader, StateRef, Task
 from tracegrade.outcome import records
 from tracegrade.outcome.grade import grade
@@ -93,7 +94,7 @@ def test_every_form_gives_the_same_tasks(tmp_path: Path, form: str) -> None:
         name = {"lines-in-json": "t.json", "list": "t.json"}.get(form, f"t.{form}")
         path = write(tmp_path / name, contents[form])
     reference = {task.key: task for task in map(Task.model_validate, plain)}
-    assert {k: t.model_dump() for k, t in load_tasks(path).tasks.items()} == {
+    assert {k: t.model_dump() for k, t in load_tasks(path, parquet_rows).tasks.items()} == {
         k: t.model_dump() for k, t in reference.items()
     }
 
@@ -208,7 +209,7 @@ def test_trials_and_tasks_must_fit(tmp_path: Path) -> None:
 def test_a_trials_file_may_be_parquet_with_patches(tmp_path: Path) -> None:
     rows = [{"task_id": "t", "trial": 3, "final_patch": [{"op": "remove", "path": ["a", "b"]}], "official": True}]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "r.parquet")
-    (trial,) = load_trials(tmp_path / "r.parquet", ONE).trials
+    (trial,) = load_trials(tmp_path / "r.parquet", ONE, parquet_rows).trials
     assert (trial.trial, trial.final_patch and trial.final_patch[0].op, trial.labels) == (
         3,
         "remove",

@@ -7,24 +7,40 @@ from pathlib import Path
 
 from tracegrade.app.states import RecordedStates
 from tracegrade.errors import NothingToGrade
+from tracegrade.ingest.tables import parquet_rows
 from tracegrade.outcome.check_tasks import TasksCheck, check_tasks
 from tracegrade.outcome.grade_trials import TrialGrader
 from tracegrade.outcome.load import TaskFile, TrialFile, load_tasks, load_trials
 from tracegrade.report.escape import printable
 
 
-def check_tasks_file(path: Path) -> TasksCheck:
-    """Grade the probes of every task of a file.
+def read_tasks(path: Path) -> TaskFile:
+    """Read a tasks file in any of its forms.
 
     Raises:
         InputError: a file cannot be read.
-        RuleFileError: the tasks file is malformed.
+        RuleFileError: it is malformed.
         NothingToGrade: it holds no task.
     """
-    file = load_tasks(path)
+    file = load_tasks(path, parquet_rows)
     if not file.tasks:
         raise NothingToGrade(f"{path}: no task in it")
-    return check_tasks(file.tasks.values(), RecordedStates())
+    return file
+
+
+def read_trials(path: Path, tasks: TaskFile) -> TrialFile:
+    """Read a trials file in any of its forms, and check it against the tasks.
+
+    Raises:
+        InputError: a file cannot be read.
+        RuleFileError: it is malformed, or does not fit the tasks.
+    """
+    return load_trials(path, tasks.tasks, parquet_rows)
+
+
+def check_tasks_file(path: Path) -> TasksCheck:
+    """Grade the probes of every task of a file. Raises as `read_tasks`."""
+    return check_tasks(read_tasks(path).tasks.values(), RecordedStates())
 
 
 def trial_grader(tasks: Path, trials: Path | None) -> tuple[TrialGrader, TaskFile, TrialFile | None]:
@@ -39,10 +55,8 @@ def trial_grader(tasks: Path, trials: Path | None) -> tuple[TrialGrader, TaskFil
         RuleFileError: one is malformed, or they do not fit together.
         NothingToGrade: there is no task.
     """
-    task_file = load_tasks(tasks)
-    if not task_file.tasks:
-        raise NothingToGrade(f"{tasks}: no task in it")
-    trial_file = None if trials is None else load_trials(trials, task_file.tasks)
+    task_file = read_tasks(tasks)
+    trial_file = None if trials is None else read_trials(trials, task_file)
     grader = TrialGrader(task_file.tasks, None if trial_file is None else trial_file.trials, RecordedStates())
     return grader, task_file, trial_file
 

@@ -37,6 +37,22 @@ def read_tables(path: Path) -> dict[str, TableData]:
     return tables
 
 
+def parquet_rows(content: bytes, path: Path) -> list[dict[str, Any]]:
+    """The rows of a Parquet file in memory, one dict each.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(content)).to_pylist()
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+    return rows
+
+
 def _parquet_table(path: Path) -> TableData:
     import pyarrow as pa
     import pyarrow.parquet as pq

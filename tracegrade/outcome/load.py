@@ -28,7 +28,7 @@ from tracegrade.model.task import (
 )
 from tracegrade.model.values import JSON
 from tracegrade.outcome.paths import parse_glob, parse_path
-from tracegrade.outcome.records import Document, Located, read_document
+from tracegrade.outcome.records import Document, Located, RowReader, read_document
 from tracegrade.outcome.requirements import order_of
 from tracegrade.outcome.trials import distinct_trials
 
@@ -72,18 +72,19 @@ class TrialFile:
     sha256: str
 
 
-def load_tasks(path: Path) -> TaskFile:
+def load_tasks(path: Path, read_parquet: RowReader | None = None) -> TaskFile:
     """Read a tasks file.
 
     Args:
         path: YAML, JSON, JSON Lines, CSV or Parquet; plain, gzip or zstd. A list of tasks, or an object with `tasks`
             and, beside it, `benchmark` and `defaults` (fields that each task has unless it says otherwise).
+        read_parquet: reads the rows of a Parquet file (`tracegrade.ingest.tables.parquet_rows`).
 
     Raises:
         InputError: the file cannot be read.
         RuleFileError: it is malformed; all problems are listed.
     """
-    document = read_document(path, "tasks")
+    document = read_document(path, "tasks", read_parquet)
     problems: list[Problem] = []
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
@@ -102,19 +103,20 @@ def load_tasks(path: Path) -> TaskFile:
     return TaskFile(path, tasks, places, hashlib.sha256(document.content).hexdigest())
 
 
-def load_trials(path: Path, tasks: Mapping[str, Task]) -> TrialFile:
+def load_trials(path: Path, tasks: Mapping[str, Task], read_parquet: RowReader | None = None) -> TrialFile:
     """Read a trials file and check it against the tasks.
 
     Args:
         path: in the forms of `load_tasks`, with `trials` for `tasks`. In a table, columns that are no field of a
             trial are its labels.
         tasks: task id (as text) → task.
+        read_parquet: reads the rows of a Parquet file.
 
     Raises:
         InputError: the file cannot be read.
         RuleFileError: it is malformed, names unknown tasks, or has unequal copies of one trial; all are listed.
     """
-    document = read_document(path, "trials")
+    document = read_document(path, "trials", read_parquet)
     problems: list[Problem] = []
     trials: list[Trial] = []
     places: list[str] = []

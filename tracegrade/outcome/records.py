@@ -77,12 +77,17 @@ def _construct_int(loader: Any, node: yaml.ScalarNode) -> int:
 _CoreLoader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
-def read_document(path: Path, key: str) -> Document:
+RowReader = Callable[[bytes, Path], list[dict[str, JSON]]]
+"""Reads the rows of a Parquet file; given by a layer that may use a library for it."""
+
+
+def read_document(path: Path, key: str, read_parquet: RowReader | None = None) -> Document:
     """Read a file of records.
 
     Args:
         path: its content decides between compressions, and its ending between CSV, JSON Lines and the rest.
         key: the top-level key that holds the records where the file is an object (`tasks`, `trials`).
+        read_parquet: reads the rows of a Parquet file.
 
     Raises:
         InputError: the file cannot be read or unpacked.
@@ -91,7 +96,10 @@ def read_document(path: Path, key: str) -> Document:
     content = read_bytes(path)
     name = re.sub(r"\.(gz|zst|zstd)$", "", path.name.lower())
     if content.startswith(b"PAR1"):
-        return Document(_parquet_rows(content, path), {}, content)
+        if read_parquet is None:
+            raise InputError(f"{path}: Parquet cannot be read here; expected YAML, JSON, JSON Lines or CSV")
+        rows = enumerate(read_parquet(content, path))
+        return Document([_row(row, f"{path}: row {number}") for number, row in rows], {}, content)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -210,19 +218,8 @@ def _csv_rows(text: str, path: Path, delimiter: str) -> Iterator[Located]:
         raise RuleFileError([Problem(f"{path}:{reader.line_num}", "", f"not CSV: {error}")]) from None
 
 
-def _parquet_rows(content: bytes, path: Path) -> list[Located]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows = pq.read_table(pa.BufferReader(content)).to_pylist()
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
-    located = []
-    for number, row in enumerate(rows):
-        cells = {name: cell for name, cell in row.items() if cell is not None}
-        located.append(Located(cells, lambda _parts, n=number: f"{path}: row {n}", tabular=True))  # type: ignore[misc]
-    return located
+def _row(row: dict[str, JSON], where: str) -> Located:
+    return Located({name: cell for name, cell in row.items() if cell is not None}, lambda _parts: where, tabular=True)
 
 
 def _yaml(text: str, path: Path) -> tuple[JSON, yaml.Node | None]:

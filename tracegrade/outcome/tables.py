@@ -6,16 +6,24 @@ import datetime
 import decimal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import orjson
 
 from tracegrade.model.values import JSON
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 CellKind: TypeAlias = Literal["plain", "text", "json"]
+
+
+class Columns(Protocol):
+    """What is used of an Arrow table: its columns by name, in order."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+
+    def rename_columns(self, names: list[str]) -> Any:
+        """The same table under other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class TableData:
             that reads as a number is one), `json` (of a column with mixed types).
     """
 
-    rows: pa.Table
+    rows: Columns
     keys: tuple[str, ...]
     kinds: Mapping[str, CellKind]
 
