@@ -41,7 +41,9 @@ def events(draw: st.DrawFn, hidden: bool) -> Event:
         status = draw(st.sampled_from(["ok", "ok", "ok", "error", *(["unfinished", None] if hidden else [])]))
         suspect = hidden and status == "ok" and draw(st.integers(0, 5)) == 0
     k, v, turn = (draw(st.sampled_from([1, 2, None] if hidden else [1, 2])) for _ in range(3))
-    return Event(tool, k=k, executed=executed, status=status, suspect=suspect, v=v, turn=None if turn is None else turn - 1)
+    return Event(
+        tool, k=k, executed=executed, status=status, suspect=suspect, v=v, turn=None if turn is None else turn - 1
+    )
 
 
 @st.composite
@@ -77,7 +79,7 @@ def judge(seen: Seen, index: int) -> tuple[str, set[str | None], Any]:
     return result.result.verdict, verdicts, result.result
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(views(), st.integers(0, len(RULES) - 1))
 def test_complete_trajectories(seen: Seen, index: int) -> None:
     verdict, verdicts, result = judge(seen, index)
@@ -86,17 +88,17 @@ def test_complete_trajectories(seen: Seen, index: int) -> None:
         assert verdicts == {verdict}, (RULES[index], result)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(views(complete=False), st.integers(0, len(RULES) - 1))
 def test_incomplete_trajectories(seen: Seen, index: int) -> None:
-    """One more step may have happened anywhere: a fail stays a fail, and a pass is one or says that it is of what was seen."""
+    """One more step may have happened anywhere: a fail stays one, and a pass too unless it says `scope: seen`."""
     verdict, verdicts, result = judge(seen, index)
     assert verdict not in ("error", "not_applicable"), (RULES[index], result)
     if verdict != "unknown" and verdicts and result.scope == "all":
         assert verdicts == {verdict}, (RULES[index], result)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(views(prior=True), st.integers(0, len(RULES) - 1))
 def test_prior_steps(seen: Seen, index: int) -> None:
     """A fail holds whatever else the earlier part of the conversation held."""

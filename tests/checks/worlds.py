@@ -150,7 +150,8 @@ def _fillings(event: Event) -> list[Event]:
     return options
 
 
-EXTRA = tuple(Event(tool, k=k, v=k) for tool in "abcr" for k in VALUES) + (
+EXTRA = (
+    *(Event(tool, k=k, v=k) for tool in "abcr" for k in VALUES),
     Event("a", status="error"),
     Event("b", turn=1),
     Event("m", said="done"),
@@ -158,7 +159,7 @@ EXTRA = tuple(Event(tool, k=k, v=k) for tool in "abcr" for k in VALUES) + (
 
 
 def completions(seen: Seen) -> Iterator[World]:
-    """Every world that fits: hidden values and pairs in all ways, and up to one unseen event where some may be missing."""
+    """Every world that fits: hidden values and pairs in all ways, up to one unseen event where some may be missing."""
     known = {p: o for p, o in seen.pairs if o != "unknown"}
     extras: list[Event | None] = [None]
     earlier = any(e.prior for e in seen.events)
@@ -170,10 +171,11 @@ def completions(seen: Seen) -> Iterator[World]:
         for before in interval_orders(n):
             if not all(_fits(before, pair, ordering) for pair, ordering in known.items()):
                 continue
-            if extra is not None and earlier and seen.complete:
-                # What an earlier trace held comes before everything of this one.
-                if not all((last, i) in before for i, e in enumerate(seen.events) if not e.prior):
-                    continue
+            # What an earlier trace held comes before everything of this one.
+            own = [i for i, e in enumerate(seen.events) if not e.prior]
+            earlier_only = extra is not None and earlier and seen.complete
+            if earlier_only and not all((last, i) in before for i in own):
+                continue
             for events in itertools.product(*(_fillings(e) for e in seen.events)):
                 yield World((*events, extra) if extra is not None else events, before)
 
@@ -351,8 +353,7 @@ def sequence(world: World, rule: dict[str, Any]) -> str:
     else:
         whole = mode in ("exact", "any_order")
         ok = (not whole or len(calls) == len(steps)) and any(
-            fits(c, steps) and (mode in ("any_order", "superset") or ordered(c))
-            for c in _injections(len(steps), calls)
+            fits(c, steps) and (mode in ("any_order", "superset") or ordered(c)) for c in _injections(len(steps), calls)
         )
     return "pass" if ok else "fail"
 

@@ -19,7 +19,8 @@ from tracegrade.checks.finding import (
 )
 from tracegrade.checks.pattern import Action
 from tracegrade.checks.view import View
-from tracegrade.model.invariant import Names, Params, Pattern, ToolNames, closest
+from tracegrade.errors import did_you_mean
+from tracegrade.model.invariant import Names, Params, Pattern, ToolNames
 from tracegrade.model.values import tri_and, tri_not
 from tracegrade.model.verdict import CheckResult
 
@@ -68,7 +69,7 @@ def check_allowed(view: View, params: Allowed) -> CheckResult:
                     observed=f"`{step.tool}`{by}",
                     context=context,
                     next_action="Take the tool away from the agent, or allow it."
-                    + closest(step.tool or "", params.tools),
+                    + did_you_mean(step.tool or "", params.tools),
                 ),
             )
         else:

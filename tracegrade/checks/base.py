@@ -14,8 +14,8 @@ from importlib import import_module, metadata
 from typing import Any, Generic, TypeVar
 
 from tracegrade.checks.view import View
-from tracegrade.errors import UsageError
-from tracegrade.model.invariant import Params, closest
+from tracegrade.errors import UsageError, did_you_mean
+from tracegrade.model.invariant import Params
 from tracegrade.model.verdict import CheckResult
 
 GROUP = "tracegrade.checks"
@@ -117,7 +117,7 @@ def find_kind(name: str) -> Kind[Any]:
     entries = _entry_points().get(name, [])
     values = {e.value for e in entries} | ({BUILT_IN[name]} if name in BUILT_IN else set())
     if not values:
-        raise UsageError(f"no kind of rule is called `{name}`.{closest(name, kind_names())}")
+        raise UsageError(f"no kind of rule is called `{name}`.{did_you_mean(name, kind_names())}")
     if len(values) > 1:
         owners = sorted(
             {e.dist.name if e.dist else e.value for e in entries} | ({"tracegrade"} if name in BUILT_IN else set())

@@ -32,10 +32,14 @@ class Budget(Params):
 
 
 class _Total(NamedTuple):
-    """A total known to be at least `low`; exactly that unless a code says what is missing."""
+    """A total known to be at least `low`; exactly that unless a code says what is missing.
+
+    `high` is the greatest it may be, None where nothing bounds it.
+    """
 
     low: float
     missing: str | None
+    high: float | None = None
 
 
 def _total(view: View, name: str) -> _Total:
@@ -46,7 +50,9 @@ def _total(view: View, name: str) -> _Total:
         return _Total(sum(not s.prior for s in view.steps), partial)
     if name == "tool_calls":
         calls = view.executed_calls()
-        return _Total(len(calls.yes), partial or ("executed" if calls.maybe else None))
+        if partial is None and calls.maybe:
+            return _Total(len(calls.yes), "executed", len(calls.yes) + len(calls.maybe))
+        return _Total(len(calls.yes), partial)
     if name == "model_calls":
         return _Total(usage.model_calls, partial)
     if name == "duration_s":
@@ -82,7 +88,7 @@ def check_budget(view: View, params: Budget) -> CheckResult:
                     next_action="See `tracegrade show` for where it was spent.",
                 ),
             )
-        elif total.missing:
+        elif total.missing and (total.high is None or total.high > limit):
             findings.unknown(
                 name,
                 [total.missing],

@@ -90,11 +90,13 @@ def _at_least(view: View, params: Count, least: int, findings: Findings) -> None
             codes = why_unsure(view, [node], group.maybe) + _group_codes(view, params, group)
             codes += unseen_codes(view, node) + (["prior"] if view.has_prior else [])
             _unsure(view, params, group, findings, f"at least {least}", low, None if is_open else high, codes)
+    if is_open and params.per != "trajectory" and not findings.failed:
+        # A group that was not seen may fall short.
+        codes = unseen_codes(view, node) + (["prior"] if view.has_prior else [])
+        _unsure(view, params, Group("", list(yes), []), findings, f"at least {least}", len(yes), None, codes)
 
 
-def _required_groups(
-    view: View, params: Count, yes: Sequence[int], maybe: Sequence[int]
-) -> list[tuple[Group, bool]]:
+def _required_groups(view: View, params: Count, yes: Sequence[int], maybe: Sequence[int]) -> list[tuple[Group, bool]]:
     """The groups that need a least count, each with whether it certainly exists.
 
     Every turn (agent) that made a call counts, also one without a match. A call of an unknown turn may have made one of

@@ -20,7 +20,7 @@ from tracegrade.checks.pattern import Action
 from tracegrade.checks.problems import problems_of
 from tracegrade.checks.within import Distance
 from tracegrade.checks.yaml_file import YamlFile
-from tracegrade.errors import Problem, RuleFileError, UsageError
+from tracegrade.errors import Problem, RuleFileError, UsageError, did_you_mean
 from tracegrade.model.invariant import (
     ACTION_NAME,
     Example,
@@ -30,7 +30,6 @@ from tracegrade.model.invariant import (
     Pattern,
     RuleContext,
     Waiver,
-    closest,
 )
 from tracegrade.model.values import JSON, canonical
 from tracegrade.model.verdict import Level
@@ -87,7 +86,7 @@ class CompiledInvariant:
 
     def actions(self) -> list[Action]:
         """Every action that the rule names."""
-        return _actions(self.params)
+        return actions_in(self.params)
 
     def tools(self) -> list[tuple[str, ...]]:
         """The lists of tool names in its patterns."""
@@ -219,7 +218,7 @@ def _read(reference: str, problems: list[Problem]) -> _Raw | None:
         if not path.exists():
             known = [*bundled_packs(), *(str(p) for p in _neighbours(path))]
             raise UsageError(
-                f"{reference}: no such rule file, and no bundled pack has this name.{closest(reference, known)} "
+                f"{reference}: no such rule file, and no bundled pack has this name.{did_you_mean(reference, known)} "
                 f"Bundled: {', '.join(bundled_packs()) or 'none'}."
             )
         raw = _open(path, problems)
@@ -315,7 +314,7 @@ def _base(raw: _Raw, reference: str, root: Path | None, where: str, problems: li
         text = resources.read("invariants", f"{reference}.yaml")
         if text is not None:
             return _outline(text, f"invariants/{reference}.yaml", None, problems)
-        hint = closest(reference, bundled_packs())
+        hint = did_you_mean(reference, bundled_packs())
         message = f"no bundled pack is called `{reference}`.{hint} A file is named by its path, such as `./base.yaml`."
         problems.append(Problem(where, "extends", message))
         return None
@@ -389,7 +388,7 @@ def _check_actions(raw: _Raw, context: RuleContext, problems: list[Problem]) -> 
 def _drop(raw: _Raw, rules: dict[str, CompiledInvariant], problems: list[Problem]) -> None:
     for i, name in enumerate(raw.pack.without):
         if rules.pop(name, None) is None:
-            message = f"no inherited rule is called `{name}`.{closest(name, rules)}"
+            message = f"no inherited rule is called `{name}`.{did_you_mean(name, rules)}"
             problems.append(Problem(raw.file.where(("without", i)), "without", message))
 
 
@@ -436,15 +435,15 @@ def _check_references(
     for i, example in enumerate(raw.pack.examples):
         for name in example.for_:
             if name not in rules:
-                message = f"no rule is called `{name}`.{closest(name, rules)}"
+                message = f"no rule is called `{name}`.{did_you_mean(name, rules)}"
                 problems.append(Problem(raw.file.where(("examples", i, "for")), f"examples.{i}.for", message))
     for i, waiver in enumerate(raw.pack.waivers):
         if waiver.rule not in rules:
-            message = f"no rule is called `{waiver.rule}`.{closest(waiver.rule, rules)}"
+            message = f"no rule is called `{waiver.rule}`.{did_you_mean(waiver.rule, rules)}"
             problems.append(Problem(raw.file.where(("waivers", i)), f"waivers.{i}.rule", message))
     for name in raw.pack.tools:
         if name not in seen_tools:
-            message = f"no rule names the tool `{name}`, so nothing is replaced.{closest(name, seen_tools)}"
+            message = f"no rule names the tool `{name}`, so nothing is replaced.{did_you_mean(name, seen_tools)}"
             problems.append(Problem(raw.file.where(("tools", name)), f"tools.{name}", message))
 
 
@@ -466,13 +465,14 @@ def plain(value: Any) -> JSON:
     return str(value)
 
 
-def _actions(value: Any) -> list[Action]:
+def actions_in(value: Any) -> list[Action]:
+    """Every action inside a validated value."""
     if isinstance(value, Action):
         return [value]
     if isinstance(value, BaseModel):
-        return [a for n in type(value).model_fields for a in _actions(getattr(value, n))]
+        return [a for n in type(value).model_fields for a in actions_in(getattr(value, n))]
     if isinstance(value, (list, tuple)):
-        return [a for v in value for a in _actions(v)]
+        return [a for v in value for a in actions_in(v)]
     return []
 
 

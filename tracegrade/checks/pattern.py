@@ -355,6 +355,9 @@ def _describe_matcher(matcher: Any) -> str:
     told = []
     for name in sorted(matcher.model_fields_set):
         value = getattr(matcher, name)
+        if name == "exists":
+            told.append("is there" if value else "is not there")
+            continue
         shown = _describe_matcher(value) if name == "length" else value
         told.append(f"{'= ' if name == 'eq' else name.rstrip('_') + ' '}{shown}")
     return " and ".join(told)

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from tracegrade.checks.pattern import Action
 from tracegrade.checks.yaml_file import YamlFile
-from tracegrade.errors import Problem
-from tracegrade.model.invariant import Pattern, closest
+from tracegrade.errors import Problem, did_you_mean
+from tracegrade.model.invariant import Pattern
 
 _QUOTED = re.compile(r"'([^']*)'")
 
@@ -56,7 +56,7 @@ def _message(detail: Any, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         key = str(detail["loc"][-1])
         known = sorted(fields_at(model, detail["loc"][:-1]))
-        hint = closest(key, known) or f" Known: {', '.join(known)}."
+        hint = did_you_mean(key, known) or f" Known: {', '.join(known)}."
         return f"unknown field `{key}`.{hint}"
     if kind == "missing":
         return "this field is required"
@@ -66,7 +66,7 @@ def _message(detail: Any, model: type[BaseModel]) -> str:
     message = str(detail["msg"])
     if kind in ("literal_error", "enum"):
         value = detail.get("input")
-        hint = closest(str(value), _QUOTED.findall(str(context.get("expected", "")))) if value is not None else ""
+        hint = did_you_mean(str(value), _QUOTED.findall(str(context.get("expected", "")))) if value is not None else ""
         return f"expected {context.get('expected', '')}, got {value!r}.{hint}"
     return message[0].lower() + message[1:] if message[:1].isupper() and message[1:2].islower() else message
 

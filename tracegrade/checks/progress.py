@@ -14,7 +14,8 @@ from tracegrade.checks.finding import PASS, Findings, make_finding, unseen_codes
 from tracegrade.checks.pattern import Action
 from tracegrade.checks.search import BUDGET
 from tracegrade.checks.view import View
-from tracegrade.model.invariant import Ids, Params, Strict, closest
+from tracegrade.errors import did_you_mean
+from tracegrade.model.invariant import Ids, Params, Strict
 from tracegrade.model.trajectory import Relation
 from tracegrade.model.verdict import CheckResult
 
@@ -63,7 +64,7 @@ class Progress(Params):
         for milestone in self.milestones:
             for needed in milestone.requires:
                 if needed not in labels:
-                    raise ValueError(f"`requires` names no milestone: `{needed}`.{closest(needed, labels)}")
+                    raise ValueError(f"`requires` names no milestone: `{needed}`.{did_you_mean(needed, labels)}")
                 if labels.count(needed) > 1:
                     raise ValueError(f"`requires` is ambiguous: several milestones are called `{needed}`")
                 graph.add_edge(needed, milestone.label)

@@ -11,7 +11,8 @@ from tracegrade.checks.load import CompiledInvariant
 from tracegrade.checks.match import compile_matcher
 from tracegrade.checks.pattern import name_matches
 from tracegrade.checks.view import View
-from tracegrade.model.invariant import AppliesTo, Waiver, closest
+from tracegrade.errors import did_you_mean
+from tracegrade.model.invariant import AppliesTo, Waiver
 from tracegrade.model.trajectory import Trajectory
 from tracegrade.model.values import Tri, tri_and, tri_or
 from tracegrade.model.verdict import CheckResult, Finding, InvariantResult
@@ -162,7 +163,7 @@ def unseen_tools(invariants: Iterable[CompiledInvariant], seen: Iterable[str]) -
             for name in names:
                 if "*" in name or "?" in name or name in known:
                     continue
-                hint = closest(name, [t for t in known if not name_matches(names, t)])
+                hint = did_you_mean(name, [t for t in known if not name_matches(names, t)])
                 if hint or not some_seen:
                     unseen = UnseenTool(invariant.id, invariant.where, name, hint)
                     found.setdefault((invariant.id, name), unseen)

@@ -7,9 +7,8 @@ loader passes as pydantic's validation context.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +31,7 @@ from pydantic import (
     model_validator,
 )
 
+from tracegrade.errors import did_you_mean
 from tracegrade.model.trajectory import CallStatus, StepKind
 from tracegrade.model.values import JSON
 from tracegrade.model.verdict import Level, Verdict
@@ -45,12 +45,6 @@ class Strict(BaseModel):
     """Base of everything read from a rule file: immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-def closest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean …?` with the closest known name, or nothing where none is close."""
-    matches = difflib.get_close_matches(name, sorted(known), n=1)
-    return f" Did you mean `{matches[0]}`?" if matches else ""
 
 
 @lru_cache(maxsize=1024)
@@ -107,7 +101,7 @@ class RuleContext:
         if name in self._known:
             return self._known[name]
         if name not in self.actions:
-            raise ValueError(f"no action is called `{name}`.{closest(name, self.actions)}")
+            raise ValueError(f"no action is called `{name}`.{did_you_mean(name, self.actions)}")
         if name in self._resolving:
             circle = " -> ".join([*self._resolving[self._resolving.index(name) :], name])
             raise ValueError(f"actions name each other in a circle: {circle}")
