@@ -50,6 +50,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Traces and databases": {
         "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
+        "dialects": Entry("tracegrade.cli.dialects:app", "Which instrumentations are known; how a span was read."),
         "receive": Entry("tracegrade.cli.receive:app", "Listen for OTLP and keep or grade what an agent sends."),
         "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
     },

@@ -46,7 +46,8 @@ def span_text(
         return "\n".join(lines)
     for dialect, mark in marks.items():
         lines.append(f"  is {dialect}: {printable(mark)}")
-    lines.append(f"  role {role}: {printable(role_source)}" if role is not None else "  role none: no table says what it is")
+    what = f"{role}: {role_source}" if role is not None else "none: no table says what it is"
+    lines.append(f"  role {printable(what)}")
     width = max((len(f) for f, _, _ in fields), default=0)
     for field, key, value in fields:
         lines.append(f"  {field.ljust(width)}  {printable(short(value, _VALUE_WIDTH))}")
