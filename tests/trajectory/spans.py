@@ -57,7 +57,9 @@ def span(
 
 
 def agent(number: int = 1, start: int = 0, end: int | None = 1000, **more: Any) -> Span:
-    return span(number, "invoke_agent a", start, end, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="a", **more)
+    return span(
+        number, "invoke_agent a", start, end, gen_ai__operation__name="invoke_agent", gen_ai__agent__name="a", **more
+    )
 
 
 def tool(number: int, name: str, start: int, end: int | None, *, parent: int | None = 1, **more: Any) -> Span:
@@ -112,4 +114,6 @@ def without(original: Span, *keys: str) -> Span:
 
 
 def changed(original: Span, **attributes: Any) -> Span:
-    return replace(original, attributes={**original.attributes, **{k.replace("__", "."): v for k, v in attributes.items()}})
+    return replace(
+        original, attributes={**original.attributes, **{k.replace("__", "."): v for k, v in attributes.items()}}
+    )

@@ -59,7 +59,9 @@ def runs(draw: st.DrawFn) -> list[Span]:
         for call_id, name, arguments in calls:
             failed = draw(st.booleans()) and draw(st.booleans())
             more: dict[str, Any] = {"error__type": "Oops"} if failed else {}
-            spans.append(tool(number, name, clock, clock + 10, arguments=arguments, result={"ok": 1}, call_id=call_id, **more))
+            spans.append(
+                tool(number, name, clock, clock + 10, arguments=arguments, result={"ok": 1}, call_id=call_id, **more)
+            )
             history.append(answers(call_id, {"ok": 1}))
             number += 1
             clock += 3 if together else 20

@@ -30,7 +30,13 @@ invariants:
 """
 )
 TRUTH = {
-    "good": {"verify-first": "pass", "cancel-first": "pass", "cancels": "pass", "only-named": "pass", "refund-once": "pass"},
+    "good": {
+        "verify-first": "pass",
+        "cancel-first": "pass",
+        "cancels": "pass",
+        "only-named": "pass",
+        "refund-once": "pass",
+    },
     "claims_only": {"cancels": "fail", "only-named": "pass", "verify-first": "not_applicable"},
     "extra_cancel": {"verify-first": "pass", "only-named": "fail", "cancels": "pass"},
     "unverified": {"verify-first": "fail", "cancels": "pass", "only-named": "pass"},

@@ -15,9 +15,7 @@ from tracegrade.errors import RuleFileError, UsageError
 from tracegrade.model.report import (
     CheckReport,
     DialectReport,
-    InputReport,
     RuleReport,
-    Skipped,
     TrajectoryReport,
     TrialReport,
     Unmatched,
@@ -28,11 +26,12 @@ from tracegrade.model.trajectory import Trajectory
 from tracegrade.model.values import JSON, Tri, canonical
 from tracegrade.model.verdict import InvariantResult
 from tracegrade.report.build import outcome_report, overview, shown_trajectory, trajectory_report
+from tracegrade.report.inputs import input_reports, load_warnings
 from tracegrade.report.rollup import FailOn, Policy, check_summary
 from tracegrade.trajectory.build import BuildOptions
 
 if TYPE_CHECKING:
-    from tracegrade.checks.load import CompiledInvariant, Pack
+    from tracegrade.checks.load import CompiledInvariant
     from tracegrade.ingest import ReadOptions
     from tracegrade.model.load import LoadReport
     from tracegrade.outcome.grade_trials import GradedTrial, GradedTrials, TrialGrader
@@ -100,21 +99,19 @@ def run_check(options: CheckOptions, progress: Progress | None = None) -> CheckR
     from tracegrade.store import Store
 
     sources = tuple(options.invariants or DEFAULT_PACKS)
-    packs = load_packs(sources)
-    rules = rules_of(packs)
+    rules = rules_of(load_packs(sources))
     tasks, trials = _tasks(options)
     if not options.paths and options.db is None:
         msg = "nothing to grade was named: give files, folders, globs, - for standard input, or --db"
         raise UsageError(msg)
     with rare_collections(), Store.open(Path(options.db) if options.db else None) as store:
         loaded = _load(store, options, progress)
-        return grade_store(store, options, packs, rules, sources, tasks, trials, loaded)
+        return grade_store(store, options, rules, sources, tasks, trials, loaded)
 
 
 def grade_store(
     store: Store,
     options: CheckOptions,
-    packs: Sequence[Pack],
     rules: Sequence[CompiledInvariant],
     sources: tuple[str, ...],
     tasks: TaskFile | None,
@@ -143,7 +140,7 @@ def grade_store(
     finished = grader.finish() if grader is not None else None
     reports = _settled(run.reports, finished)
     trial_reports = _trial_reports(finished, run)
-    inputs = _inputs(loaded)
+    inputs = input_reports(loaded) if loaded is not None else ()
     policy = Policy(options.fail_on, options.min_coverage, options.allow_empty)
     dialects = _dialects(seen, options)
     summary, coverage = check_summary(
@@ -154,7 +151,7 @@ def grade_store(
         summary=summary,
         coverage=coverage,
         overview=overview(reports, set_up_traces=len(seen.set_up), other_traces=seen.other),
-        warnings=tuple(_warnings(rules, packs, run, seen, finished, today, store, reports)),
+        warnings=tuple(_warnings(rules, loaded, run, seen, finished, today, store, reports)),
         trajectories=tuple(reports),
         unmatched=_unmatched(finished),
         trials=tuple(trial_reports),
@@ -390,25 +387,6 @@ def _unmatched(finished: GradedTrials | None) -> Unmatched:
     )
 
 
-def _inputs(loaded: LoadReport | None) -> tuple[InputReport, ...]:
-    if loaded is None:
-        return ()
-    return tuple(
-        InputReport(
-            path=i.path,
-            format=i.format or None,
-            spans_read=i.spans_read,
-            spans_distinct=i.spans_distinct,
-            duplicates_dropped=i.duplicates_dropped,
-            log_records=i.log_records,
-            skipped=tuple(Skipped(where=s.where, reason=s.reason, id=s.id, count=s.count) for s in i.skipped),
-            signals={k: v for k, v in i.signals.items() if k not in ("traces", "logs")},
-            error=i.error,
-        )
-        for i in loaded.inputs
-    )
-
-
 def _dialects(seen: Seen, options: CheckOptions) -> tuple[DialectReport, ...]:
     from tracegrade.dialects.custom import load_dialects
     from tracegrade.dialects.registry import Registry
@@ -434,7 +412,7 @@ def _rule_report(rule: CompiledInvariant) -> RuleReport:
 
 def _warnings(
     rules: Sequence[CompiledInvariant],
-    packs: Sequence[Pack],
+    loaded: LoadReport | None,
     run: _Run,
     seen: Seen,
     finished: GradedTrials | None,
@@ -444,7 +422,8 @@ def _warnings(
 ) -> list[Warned]:
     from tracegrade.checks.run import idle_waivers, unseen_tools
 
-    found = [Warned(code="grouping", message=text) for text in seen.joined]
+    found = list(load_warnings(loaded)) if loaded is not None else []
+    found += [Warned(code="grouping", message=text) for text in seen.joined]
     if reports:
         found += [
             Warned(code="unseen_tool", message=u.message, context={"rule": u.rule, "tool": u.tool})
