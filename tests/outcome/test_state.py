@@ -258,7 +258,7 @@ def test_every_operation_of_rfc_6902() -> None:
     assert STORE["log"] == ["created"]
 
 
-def booking(number: str, user: str = "ann") -> list[dict[str, Any]]:
+def booking(number: str, user: str = "blue") -> list[dict[str, Any]]:
     return [
         {"op": "add", "path": ["bookings", number], "value": {"id": number, "seats": 2}},
         {"op": "replace", "path": ["users", user, "bookings"], "value": ["OLD", number]},
@@ -267,7 +267,7 @@ def booking(number: str, user: str = "ann") -> list[dict[str, Any]]:
 
 AIRLINE = {
     "bookings": {"OLD": {"id": "OLD", "seats": 2}},
-    "users": {"ann": {"bookings": ["OLD"]}, "bob": {"bookings": []}},
+    "users": {"blue": {"bookings": ["OLD"]}, "green": {"bookings": []}},
 }
 
 
@@ -284,13 +284,13 @@ def test_a_generated_id_is_equal_up_to_renaming_only_when_asked() -> None:
 
 def test_a_renaming_cannot_hide_what_is_really_different() -> None:
     goal = booking("AAA")
-    other_user = rebooked(goal, booking("ZZZ", user="bob"), ids=["bookings.*"])
+    other_user = rebooked(goal, booking("ZZZ", user="green"), ids=["bookings.*"])
     assert other_user.verdict == "fail"
-    one_twice = [*booking("ZZZ")[:1], {"op": "replace", "path": "/users/ann/bookings", "value": ["OLD", "OLD"]}]
+    one_twice = [*booking("ZZZ")[:1], {"op": "replace", "path": "/users/blue/bookings", "value": ["OLD", "OLD"]}]
     assert rebooked(goal, one_twice, ids=["bookings.*"]).verdict == "fail"
     existing = rebooked(
-        [{"op": "add", "path": "/users/bob/main", "value": "ann"}],
-        [{"op": "add", "path": "/users/bob/main", "value": "bob"}],
+        [{"op": "add", "path": "/users/green/main", "value": "blue"}],
+        [{"op": "add", "path": "/users/green/main", "value": "green"}],
         ids=["users.*.main"],
     )
     assert existing.verdict == "fail", "ids that were there before are not generated"

@@ -23,11 +23,11 @@ from tracegrade.outcome.state import grade_state
 from tracegrade.store import compare
 
 ROWS = [
-    {"id": 1, "name": "ann", "total": 20.5, "n": 3},
-    {"id": 2, "name": "bob", "total": 7.0, "n": None},
+    {"id": 1, "name": "blue", "total": 20.5, "n": 3},
+    {"id": 2, "name": "green", "total": 7.0, "n": None},
     {"id": 3, "name": "#x.y", "total": None, "n": 0},
 ]
-GOAL = [{"op": "replace", "path": ["orders", "1", "name"], "value": "eve"}]
+GOAL = [{"op": "replace", "path": ["orders", "1", "name"], "value": "grey"}]
 Rows = list[dict[str, Any]]
 
 
@@ -100,13 +100,13 @@ def found(outcome: Any) -> list[tuple[str, tuple[str, ...], Any]]:
 def test_every_form_of_tables(tmp_path: Path, form: str) -> None:
     write = FORMS[form]
     start = write(tmp_path / "start", ROWS)
-    right = write(tmp_path / "right", changed({"id": 1, "name": "eve"}))
+    right = write(tmp_path / "right", changed({"id": 1, "name": "grey"}))
     both = write(
-        tmp_path / "both", changed({"id": 1, "name": "eve"}, {"id": 2, "total": 8.0}, {"id": 9, "name": "new"})
+        tmp_path / "both", changed({"id": 1, "name": "grey"}, {"id": 2, "total": 8.0}, {"id": 9, "name": "new"})
     )
-    gone = write(tmp_path / "gone", changed({"id": 1, "name": "bea"}, {"id": 3, "gone": True}))
+    gone = write(tmp_path / "gone", changed({"id": 1, "name": "teal"}, {"id": 3, "gone": True}))
     assert graded(tmp_path, start, right).verdict == "pass"
-    assert found(graded(tmp_path, start, start)) == [("missing_change", ("orders", "1", "name"), "ann")]
+    assert found(graded(tmp_path, start, start)) == [("missing_change", ("orders", "1", "name"), "blue")]
     assert [(k, p) for k, p, _ in found(graded(tmp_path, start, both))] == [
         ("side_effect", ("orders", "2", "total")),
         ("side_effect", ("orders", "9")),
@@ -118,9 +118,9 @@ def test_every_form_of_tables(tmp_path: Path, form: str) -> None:
 
 
 def test_a_whole_expected_database(tmp_path: Path) -> None:
-    start, goal = as_sqlite(tmp_path / "a", ROWS), as_sqlite(tmp_path / "b", changed({"id": 1, "name": "eve"}))
+    start, goal = as_sqlite(tmp_path / "a", ROWS), as_sqlite(tmp_path / "b", changed({"id": 1, "name": "grey"}))
     assert graded(tmp_path, start, goal, expected=goal).verdict == "pass"
-    assert found(graded(tmp_path, start, start, expected=goal)) == [("missing_change", ("orders", "1", "name"), "ann")]
+    assert found(graded(tmp_path, start, start, expected=goal)) == [("missing_change", ("orders", "1", "name"), "blue")]
 
 
 def test_a_final_state_may_be_a_patch_over_tables(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_final_state_may_be_a_patch_over_tables(tmp_path: Path) -> None:
 def test_ignored_columns_tolerance_and_whole_tables(tmp_path: Path) -> None:
     start = as_parquet(tmp_path / "a", ROWS)
     near = as_parquet(
-        tmp_path / "b", changed({"id": 1, "name": "eve"}, {"id": 2, "total": 7.0000001}, {"id": 3, "n": 9})
+        tmp_path / "b", changed({"id": 1, "name": "grey"}, {"id": 2, "total": 7.0000001}, {"id": 3, "n": 9})
     )
     assert graded(tmp_path, start, near).graders[0].n_differences == 2
     assert graded(tmp_path, start, near, ignore=["orders.*.n"], tolerance=1e-6).verdict == "pass"
@@ -163,7 +163,7 @@ def test_text_is_never_a_number_and_leading_zeros_count(tmp_path: Path) -> None:
 
 def test_cells_of_mixed_types_in_sqlite(tmp_path: Path) -> None:
     start = as_sqlite(tmp_path / "a", ROWS)
-    mixed = as_sqlite(tmp_path / "b", changed({"id": 1, "name": "eve"}, {"id": 3, "n": "many"}))
+    mixed = as_sqlite(tmp_path / "b", changed({"id": 1, "name": "grey"}, {"id": 3, "n": "many"}))
     assert found(graded(tmp_path, start, mixed)) == [("side_effect", ("orders", "3", "n"), "many")]
 
 
