@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from tracegrade.app.collector import rare_collections
 from tracegrade.ingest import ReadOptions, expand, read_input
 from tracegrade.ingest.intake import Intake
 from tracegrade.model.load import InputReport, LoadReport
@@ -34,12 +35,12 @@ def load(
     """
     options = options or ReadOptions()
     files = expand(paths)
-    with store.loading(options.max_spans_per_trace) as loading:
+    with rare_collections(), store.loading(options.max_spans_per_trace) as loading:
         for done, path in enumerate(files):
             if progress is not None:
                 progress(path, done, len(files))
             loading.start_input()
-            loading.end_input(read_input(path, options, loading.take))
+            loading.end_input(read_input(path, options, loading.take, digest=store.path is not None))
         report = loading.finish()
     if progress is not None:
         progress("", len(files), len(files))
@@ -59,7 +60,7 @@ def load_spans(
     """
     options = ReadOptions()
     report = InputReport(name, format="memory", sha256=f"memory:{name}")
-    with store.loading(options.max_spans_per_trace) as loading:
+    with rare_collections(), store.loading(options.max_spans_per_trace) as loading:
         loading.start_input()
         intake = Intake(report, options, loading.take)
         for span in spans:

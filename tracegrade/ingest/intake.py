@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from itertools import chain
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SpanRow = tuple[
-    str, str, str | None, str, int, int | None, int | None, int, str, bytes, bytes | None, bytes | None,
+    str, str, str | None, str, int, int | None, int | None, int, str, bytes | None, bytes | None,
     int, str, int, int, int, int, int,
 ]  # fmt: skip
-"""In the order of `SPAN_FIELDS`."""
+"""In the order of `SPAN_FIELDS`. The attributes, one JSON text a span, travel beside the rows."""
 
 SPAN_FIELDS: Final = (
     ("trace_id", "string"),
@@ -35,7 +35,6 @@ SPAN_FIELDS: Final = (
     ("end_ns", "int64"),
     ("status_code", "int8"),
     ("status_message", "string"),
-    ("attributes", "json"),
     ("events", "json"),
     ("links", "json"),
     ("origin", "int64"),
@@ -75,8 +74,10 @@ _DEFAULTS: Final = {
     "events": None,
     "links": None,
 }
-_BATCH_ROWS: Final = 16_384
+_CHUNK_ROWS: Final = 4_096
+_CHUNK_BYTES: Final = 2 * MIB
 _BATCH_BYTES: Final = 16 * MIB
+_BATCH_CHUNKS: Final = 8
 _MAX_LISTED: Final = 200
 
 Emit = Callable[[str, "pa.Table"], None]
@@ -96,11 +97,13 @@ class Intake:
         self.report = report
         self.options = options
         self.rows: list[SpanRow] = []
+        self.attributes: list[bytes] = []
         self.log_rows: list[tuple[Any, ...]] = []
         self._emit = emit
         self._origins: dict[int, tuple[Any, ...]] = {}
         self._origin_ids: dict[bytes, int] = {}
-        self._size = 0
+        self._size = self._held = 0
+        self._chunks: dict[str, list[pa.Table]] = {"origins": [], "spans": [], "logs": []}
 
     def origin(
         self,
@@ -111,8 +114,8 @@ class Intake:
         schema_url: str = "",
     ) -> int:
         """The id of a resource and scope: a digest of their content, the same in every run and file."""
-        resource_text = orjson.dumps(resource, option=orjson.OPT_SORT_KEYS)
-        scope_text = orjson.dumps(scope_attributes or {}, option=orjson.OPT_SORT_KEYS)
+        resource_text = _sorted_json(resource)
+        scope_text = _sorted_json(scope_attributes or {})
         key = b"\x00".join(
             (resource_text, scope_name.encode(), scope_version.encode(), scope_text, schema_url.encode())
         )
@@ -127,7 +130,13 @@ class Intake:
 
     def span(self, span: Span, where: str) -> None:
         """Take one span; see `Sink`."""
-        origin = self.origin(span.resource, span.scope_name, span.scope_version, span.scope_attributes, span.schema_url)
+        origin = self.origin(
+            cleaned(span.resource),
+            clean(span.scope_name),
+            clean(span.scope_version),
+            cleaned(span.scope_attributes),
+            clean(span.schema_url),
+        )
         events = [
             {
                 "name": e.name,
@@ -138,42 +147,41 @@ class Intake:
             for e in span.events
         ]
         links = [{"trace_id": k.trace_id, "span_id": k.span_id, "attributes": k.attributes} for k in span.links]
-        self.add_span(
-            (
-                span.trace_id,
-                span.span_id,
-                span.parent_span_id,
-                clean(span.name),
-                span.kind,
-                span.start_ns,
-                span.end_ns,
-                span.status_code,
-                clean(span.status_message),
-                dumps(cleaned(span.attributes)),
-                dumps(cleaned(events)) if events else None,
-                dumps(cleaned(links)) if links else None,
-                origin,
-                span.trace_state,
-                span.flags,
-                span.dropped_attributes,
-                span.dropped_events,
-                span.dropped_links,
-                span.precision_ns,
-            )
+        row = (
+            span.trace_id,
+            span.span_id,
+            span.parent_span_id,
+            clean(span.name),
+            span.kind,
+            span.start_ns,
+            span.end_ns,
+            span.status_code,
+            clean(span.status_message),
+            dumps(cleaned(events)) if events else None,
+            dumps(cleaned(links)) if links else None,
+            origin,
+            clean(span.trace_state),
+            span.flags,
+            span.dropped_attributes,
+            span.dropped_events,
+            span.dropped_links,
+            span.precision_ns,
         )
+        self.add_spans([row], [dumps(cleaned(span.attributes))[1:-1]])
         for record in span.logs:
             self.log(record, where)
 
-    def add_span(self, row: SpanRow) -> None:
-        """Take one span as a row."""
-        self.rows.append(row)
-        self._size += len(row[9])
-        if len(self.rows) >= _BATCH_ROWS or self._size >= _BATCH_BYTES:
-            self.flush()
+    def add_spans(self, rows: list[SpanRow], attributes: list[bytes]) -> None:
+        """Take spans as rows, with each one's attributes as the inside of a JSON object, without its braces."""
+        self.rows += rows
+        self.attributes += attributes
+        self._size += sum(map(len, attributes))
+        if self._size >= _CHUNK_BYTES or len(self.rows) >= _CHUNK_ROWS:
+            self._gather()
 
     def log(self, record: LogRecord, where: str) -> None:
         """Take one log record; see `Sink`."""
-        origin = self.origin(record.resource, record.scope_name, record.scope_version)
+        origin = self.origin(cleaned(record.resource), clean(record.scope_name), clean(record.scope_version))
         self.add_log(
             (
                 record.trace_id,
@@ -191,8 +199,8 @@ class Intake:
         """Take one log record as a row."""
         self.log_rows.append(row)
         self._size += len(row[5]) + len(row[6])
-        if len(self.log_rows) >= _BATCH_ROWS or self._size >= _BATCH_BYTES:
-            self.flush()
+        if self._size >= _CHUNK_BYTES or len(self.log_rows) >= _CHUNK_ROWS:
+            self._gather()
 
     def skip(self, where: str, reason: str, span_id: str | None = None) -> None:
         """Report one item that could not be read; see `Sink`.
@@ -215,20 +223,48 @@ class Intake:
 
     def flush(self) -> None:
         """Hand the gathered rows on."""
+        import pyarrow as pa
+
+        self._chunk()
+        for kind, tables in self._chunks.items():
+            # Chunks of one load may leave out different columns, and a table has to be of one shape.
+            for _, same in groupby(tables, key=lambda table: table.column_names):
+                self._emit(kind, pa.concat_tables(list(same)))
+        self._chunks = {"origins": [], "spans": [], "logs": []}
+        self._held = 0
+
+    def _gather(self) -> None:
+        self._chunk()
+        if self._held >= _BATCH_BYTES or len(self._chunks["spans"]) >= _BATCH_CHUNKS:
+            self.flush()
+
+    def _chunk(self) -> None:
+        """Turn rows into an Arrow table while they are fresh in the processor's caches."""
         if self._origins:
-            self._emit("origins", _table(ORIGIN_FIELDS, list(self._origins.values())))
+            self._chunks["origins"].append(_table(ORIGIN_FIELDS, list(self._origins.values())))
             self._origins.clear()
         if self.rows:
             self.report.spans_read += len(self.rows)
             self.signal("traces", len(self.rows))
-            self._emit("spans", _table(SPAN_FIELDS, self.rows))
+            table = _table(SPAN_FIELDS, self.rows)
+            self._chunks["spans"].append(table.append_column("attributes", _object_array(self.attributes)))
             self.rows.clear()
+            self.attributes.clear()
         if self.log_rows:
             self.report.log_records += len(self.log_rows)
             self.signal("logs", len(self.log_rows))
-            self._emit("logs", _table(LOG_FIELDS, self.log_rows))
+            self._chunks["logs"].append(_table(LOG_FIELDS, self.log_rows))
             self.log_rows.clear()
+        self._held += self._size
         self._size = 0
+
+
+def _sorted_json(value: dict[str, JSON]) -> bytes:
+    """JSON with sorted keys; integers of any size stay exact."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # an integer beyond 64 bits
+        return dumps(dict(sorted(value.items())))
 
 
 def cleaned(value: JSON) -> JSON:
@@ -272,7 +308,18 @@ def _table(fields: tuple[tuple[str, str], ...], rows: list[Any]) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def _json_array(column: tuple[bytes | None, ...]) -> pa.Array:
+def _object_array(insides: list[bytes]) -> pa.Array:
+    """JSON objects from their insides, without a copy of each."""
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = np.zeros(len(insides) + 1, dtype=np.int64)
+    np.cumsum([len(v) + 2 for v in insides], out=offsets[1:])
+    data = b"{%b}" % b"}{".join(insides)
+    return pa.LargeStringArray.from_buffers(len(insides), pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _json_array(column: Sequence[bytes | None]) -> pa.Array:
     """JSON texts, valid UTF-8 by construction, as a string array without another check of their bytes."""
     import numpy as np
     import pyarrow as pa
@@ -281,5 +328,5 @@ def _json_array(column: tuple[bytes | None, ...]) -> pa.Array:
         return pa.array([None if v is None else v.decode() for v in column], type=pa.large_string())
     offsets = np.zeros(len(column) + 1, dtype=np.int64)
     np.cumsum([len(v) for v in column], out=offsets[1:])  # type: ignore[arg-type]
-    data = b"".join(chain(column))  # type: ignore[arg-type]
+    data = b"".join(column)  # type: ignore[arg-type]
     return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(offsets), pa.py_buffer(data))

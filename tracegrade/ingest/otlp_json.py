@@ -182,29 +182,27 @@ class JsonDecoder:
         text, lost = self._attribute_text(span.get("attributes"), where, span_id)
         status = _dict(span.get("status"))
         events, links = span.get("events"), span.get("links")
-        self.intake.add_span(
-            (
-                trace_id,
-                span_id,
-                parent_id,
-                _string(span.get("name")),
-                _enum(span.get("kind"), _KINDS, "SPAN_KIND_"),
-                _time(span, "startTimeUnixNano"),
-                _time(span, "endTimeUnixNano"),
-                _enum(status.get("code"), _STATUS, "STATUS_CODE_"),
-                _string(status.get("message")),
-                text,
-                self._events(events, where, span_id) if events else None,
-                self._links(links, where, span_id) if links else None,
-                origin,
-                _string(span.get("traceState")),
-                _count(span.get("flags")),
-                _count(span.get("droppedAttributesCount")) + lost,
-                _count(span.get("droppedEventsCount")),
-                _count(span.get("droppedLinksCount")),
-                1,
-            )
+        row = (
+            trace_id,
+            span_id,
+            parent_id,
+            _string(span.get("name")),
+            _enum(span.get("kind"), _KINDS, "SPAN_KIND_"),
+            _time(span, "startTimeUnixNano"),
+            _time(span, "endTimeUnixNano"),
+            _enum(status.get("code"), _STATUS, "STATUS_CODE_"),
+            _string(status.get("message")),
+            self._events(events, where, span_id) if events else None,
+            self._links(links, where, span_id) if links else None,
+            origin,
+            _string(span.get("traceState")),
+            _count(span.get("flags")),
+            _count(span.get("droppedAttributesCount")) + lost,
+            _count(span.get("droppedEventsCount")),
+            _count(span.get("droppedLinksCount")),
+            1,
         )
+        self.intake.add_spans([row], [text[1:-1]])
 
     def _attribute_text(self, raw: Any, where: str, span_id: str) -> tuple[bytes, int]:
         """Attributes as JSON text; the usual case of texts and plain numbers first."""
@@ -449,10 +447,10 @@ def _enum(value: Any, names: dict[str, int], prefix: str, top: int | None = None
         name = value.upper().removeprefix(prefix).lower()
         if name in names:
             return names[name]
-        if not name.isdigit():
+        if not name.isdecimal() or len(name) > 10:
             return _severity(name) if prefix.startswith("SEVERITY") else 0
         value = int(name)
-    return value if isinstance(value, int) and 0 <= value <= top else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= top else 0
 
 
 def _severity(name: str) -> int:
@@ -464,6 +462,6 @@ def _severity(name: str) -> int:
 
 def _count(value: Any) -> int:
     """A 32-bit count or flags, 0 for what is none."""
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= 10:
         value = int(value)
-    return value if isinstance(value, int) and 0 <= value < 2**32 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32 else 0

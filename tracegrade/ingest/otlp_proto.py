@@ -16,13 +16,14 @@ from google.protobuf.message import DecodeError
 
 from tracegrade.ingest import thin, wire
 from tracegrade.ingest.ids import bytes_id
-from tracegrade.ingest.intake import Intake
+from tracegrade.ingest.intake import Intake, SpanRow
 from tracegrade.ingest.options import ReadOptions
 from tracegrade.ingest.text import INT64_MAX, cut_utf8, decode, dumps, number
 from tracegrade.model.values import JSON
 
+_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 _MEMO_VALUE: Final = 96
-_MEMO_SIZE: Final = 50_000
+_MEMO_SIZE: Final = 50000
 _STRING, _BOOL, _INT, _DOUBLE = 0x0A, 0x10, 0x18, 0x21
 
 
@@ -42,10 +43,16 @@ class ProtoDecoder:
         self.intake = intake
         self.options = options
         self._memo: dict[bytes, bytes] = {}
+        self._keys: dict[bytes, bytes] = {}
+        self._names: dict[bytes, str] = {}
+        self._statuses: dict[bytes, tuple[int, str]] = {}
+        self._rows: list[SpanRow] = []
+        self._texts: list[bytes] = []
+        self._max_value = options.max_value_bytes
         self._traces = thin.message("trace.v1.TracesData")
         self._logs = thin.message("logs.v1.LogsData")
         self._span = thin.message("trace.v1.Span")
-        self._event = thin.message("trace.v1.Span.Event")
+        self._status_type = thin.message("trace.v1.Status")
         self._record = thin.message("logs.v1.LogRecord")
         self._any = thin.message("common.v1.AnyValue")
         self._key_value = thin.message("common.v1.KeyValue")
@@ -75,6 +82,13 @@ class ProtoDecoder:
             self.salvage(raw, "traces" if kind is self._traces else "logs", offset)
             return
         take(data, offset)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Hand on the spans of one message."""
+        self.intake.add_spans(self._rows, self._texts)
+        self._rows.clear()
+        self._texts.clear()
 
     def _spans(self, data: Any, offset: int) -> None:
         where = f"byte {offset}"
@@ -102,86 +116,140 @@ class ProtoDecoder:
 
     def _take_span(self, span: Any, origin: int, where: str) -> None:
         trace, own, parent = span.trace_id, span.span_id, span.parent_span_id
-        if len(trace) == 16 and len(own) == 8:
+        if len(trace) == 16 and len(own) == 8 and trace != _NO_TRACE and own != _NO_SPAN:
             trace_id, span_id = trace.hex(), own.hex()
-            if not (any(trace) and any(own)):
-                self.intake.skip(where, f"span {decode(span.name)!r} has an id that is all zeros", span_id)
-                return
         else:
-            trace_hex, span_hex = bytes_id(trace, 32), bytes_id(own, 16)
-            if trace_hex is None or span_hex is None:
-                self.intake.skip(where, _id_reason(decode(span.name), trace, own), span_hex or own.hex() or None)
+            found = self._odd_ids(span, where)
+            if found is None:
                 return
-            trace_id, span_id = trace_hex, span_hex
+            trace_id, span_id = found
         start, end = span.start_time_unix_nano, span.end_time_unix_nano
         if start > INT64_MAX or end > INT64_MAX:
             self.intake.skip(where, f"a time of {max(start, end)} ns is beyond the year 2262", span_id)
             return
-        dropped = span.dropped_attributes_count
+        lost = 0
         get, slow = self._memo.get, self._fragment
         try:
             text = b",".join([get(kv) or slow(kv) for kv in span.attributes])
-            if b"\\u0000" in text:
-                raise ValueError
         except (ValueError, IndexError, DecodeError):
             values, lost = self._exact(span.attributes, where, span_id)
             text = dumps(values)[1:-1]
-            dropped += lost
-        status = span.status
-        self.intake.add_span(
+        name, state, kind = span.name, span.trace_state, span.kind
+        code, message = self._statuses.get(span.status) or self._status(span.status)
+        events, links = span.events, span.links
+        self._texts.append(text)
+        self._rows.append(
             (
                 trace_id,
                 span_id,
-                (parent.hex() if len(parent) == 8 and any(parent) else bytes_id(parent, 16)) if parent else None,
-                _text(span.name),
-                span.kind if 0 <= span.kind <= 5 else 0,
+                parent.hex() if len(parent) == 8 and parent != _NO_SPAN else bytes_id(parent, 16),
+                self._names.get(name) or self._name(name),
+                kind if 0 <= kind <= 5 else 0,
                 start or None,
                 end or None,
-                status.code if 0 <= status.code <= 2 else 0,
-                _text(status.message),
-                b"{" + text + b"}",
-                self._events(span.events, where, span_id) if span.events else None,
-                self._links(span.links, where) if span.links else None,
+                code,
+                message,
+                self._events(events, where, span_id) if events else None,
+                self._links(links, where) if links else None,
                 origin,
-                _text(span.trace_state),
+                decode(state) if state else "",
                 span.flags,
-                dropped,
+                span.dropped_attributes_count + lost,
                 span.dropped_events_count,
                 span.dropped_links_count,
                 1,
             )
         )
 
+    def _odd_ids(self, span: Any, where: str) -> tuple[str, str] | None:
+        """The ids of a span in a form that a wrong reader made of them; None, with the reason, if there are none."""
+        trace_id, span_id = bytes_id(span.trace_id, 32), bytes_id(span.span_id, 16)
+        if trace_id is not None and span_id is not None:
+            return trace_id, span_id
+        reason = (
+            f"span {decode(span.name)!r} has the trace id `{span.trace_id.hex()}` and the span id "
+            f"`{span.span_id.hex()}`; 16 and 8 bytes that are not all zeros were expected"
+        )
+        self.intake.skip(where, reason, span_id or span.span_id.hex() or None)
+        return None
+
+    def _name(self, raw: bytes) -> str:
+        name = decode(raw)
+        if len(raw) <= _MEMO_VALUE:
+            _remember(self._names, raw, name)
+        return name
+
+    def _status(self, raw: bytes) -> tuple[int, str]:
+        """Code and message of a status; one that is malformed counts as not set."""
+        try:
+            status = self._status_type.FromString(raw)
+        except DecodeError:
+            return 0, ""
+        found = (status.code if 0 <= status.code <= 2 else 0, decode(status.message))
+        _remember(self._statuses, raw, found)
+        return found
+
     def _fragment(self, kv: bytes) -> bytes:
-        """`"key":value` of one KeyValue, for the usual shapes.
+        """`"key":value` of one KeyValue, for the usual shapes: both lengths and nothing after the value.
 
         Raises:
             ValueError, IndexError: an unusual shape; the exact way decides.
         """
-        size = kv[1]
-        at = size + 2
-        if kv[0] != 0x0A or size > 127 or kv[at] != 0x12:
+        at = kv[1] + 2
+        head = kv[:at]
+        key = self._keys.get(head) or self._key(head)
+        if kv[at] != 0x12:
             raise ValueError
-        key = orjson.dumps(str(kv[2:at], "utf-8"))
-        length, at = wire.varint(kv, at + 1, len(kv))
-        if at + length != len(kv):
+        left = len(kv) - at - 2
+        if left > 127:
+            left -= 1
+            at += 1
+            if left > 16_383 or kv[at] + (kv[at + 1] << 7) - 128 != left:
+                left = self._long(kv, at, left)
+                at = len(kv) - left - 2
+        elif kv[at + 1] != left:
             raise ValueError
-        fragment = key + b":" + self._value(kv, at, len(kv))
+        at += 2
+        if left == 0 or kv[at] != _STRING:
+            fragment = key + self._scalar(kv, at)
+        else:
+            left -= 2
+            if left > 127:
+                left -= 1
+                at += 1
+                if left > 16_383 or kv[at] + (kv[at + 1] << 7) - 128 != left:
+                    left = self._long(kv, at, left)
+                    at = len(kv) - left - 2
+            elif kv[at + 1] != left:
+                raise ValueError
+            raw = kv[at + 2 :]
+            if b"\x00" in raw or left > self._max_value:
+                raise ValueError
+            fragment = key + orjson.dumps(str(raw, "utf-8"))
         if len(kv) <= _MEMO_VALUE:
-            if len(self._memo) >= _MEMO_SIZE:
-                self._memo.clear()
-            self._memo[kv] = fragment
+            _remember(self._memo, kv, fragment)
         return fragment
 
-    def _value(self, kv: bytes, at: int, end: int) -> bytes:
+    @staticmethod
+    def _long(kv: bytes, at: int, left: int) -> int:
+        """The length that stands at `at` in three bytes or more, checked against what is left."""
+        length, start = wire.varint(kv, at, len(kv))
+        if start + length != len(kv):
+            raise ValueError
+        return length
+
+    def _key(self, head: bytes) -> bytes:
+        if head[0] != 0x0A or len(head) != head[1] + 2 or head[1] > 127 or b"\x00" in head[2:]:
+            raise ValueError
+        key = orjson.dumps(str(head[2:], "utf-8")) + b":"
+        _remember(self._keys, head, key)
+        return key
+
+    def _scalar(self, kv: bytes, at: int) -> bytes:
+        end = len(kv)
         if at == end:
             return b"null"
         tag = kv[at]
-        if tag == _STRING:
-            length, at = wire.varint(kv, at + 1, end)
-            if at + length != end or length > self.options.max_value_bytes:
-                raise ValueError
-            return orjson.dumps(str(kv[at:], "utf-8"))
         if tag == _INT:
             value, at = wire.varint(kv, at + 1, end)
             if at != end:
@@ -192,7 +260,7 @@ class ProtoDecoder:
             return b"true" if kv[at + 1] else b"false"
         if tag == _DOUBLE and at + 9 == end:
             return orjson.dumps(number(struct.unpack_from("<d", kv, at + 1)[0]))
-        return orjson.dumps(self._any_value(kv[at:end], 0))
+        return orjson.dumps(self._any_value(kv[at:], 0))
 
     def _attributes(self, raw: Any, where: str) -> dict[str, JSON]:
         return self._exact(raw, where, None)[0]
@@ -321,6 +389,7 @@ class ProtoDecoder:
                     resource = self._damaged_resource(raw[a:b], offset + a)
                 elif inner in (2, 1000):
                     self._salvage_scope(raw, a, b, signal, resource, offset)
+        self._settle()
 
     def _salvage_scope(
         self, raw: bytes, start: int, end: int, signal: str, resource: dict[str, JSON], offset: int
@@ -401,18 +470,11 @@ def _event_time(value: JSON) -> int | None:
     return iso_ns(value)
 
 
-def _text(raw: bytes) -> str:
-    """Decoded text; the usual case of an empty or clean one first."""
-    if not raw:
-        return ""
-    return decode(raw)
-
-
-def _id_reason(name: str, trace: bytes, own: bytes) -> str:
-    return (
-        f"span {name!r} has a trace id of {len(trace)} bytes and a span id of {len(own)} bytes; "
-        "16 and 8 bytes that are not all zeros were expected"
-    )
+def _remember(memo: dict[bytes, Any], key: bytes, value: Any) -> None:
+    """Keep a decoded value; a memo that has grown large starts anew."""
+    if len(memo) >= _MEMO_SIZE:
+        memo.clear()
+    memo[key] = value
 
 
 def _peek_id(raw: bytes, start: int, end: int) -> str | None:

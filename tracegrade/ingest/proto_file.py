@@ -15,7 +15,7 @@ from tracegrade.ingest.otlp_proto import ProtoDecoder
 from tracegrade.ingest.sniff import FRAME_HEADERS
 from tracegrade.ingest.unpack import Unpacked, compression_of, unpack_block
 
-_WINDOW: Final = 4 * MIB
+_WINDOW: Final = 1 * MIB
 
 TakeJson = Callable[[bytes, str], None]
 """Takes one JSON document and its place."""
@@ -40,7 +40,7 @@ def read_bare(stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
             )
             return
         base += used
-        buf = buf[used:] + more
+        buf = b"".join((memoryview(buf)[used:], more)) if used < len(buf) else more
 
 
 def _window(buf: bytes, decoder: ProtoDecoder, base: int) -> int:

@@ -18,13 +18,14 @@ from tracegrade.model.values import JSON
 _EXPECTED_OTHER = "OTLP protobuf (bare, length-prefixed or varint-delimited), gzip or zstd of any of these"
 
 
-def read_input(path: str, options: ReadOptions, emit: Emit) -> InputReport:
+def read_input(path: str, options: ReadOptions, emit: Emit, digest: bool = False) -> InputReport:
     """Read one file, or `-` for standard input.
 
     Args:
         path: the file.
         options: limits and strictness.
         emit: takes tables of rows (`origins`, `spans`, `logs`), in bounded windows.
+        digest: whether the report holds the SHA-256 of the file.
 
     Returns:
         What was read and what was left out. `error` is set where the file as a whole cannot be read.
@@ -36,7 +37,7 @@ def read_input(path: str, options: ReadOptions, emit: Emit) -> InputReport:
     intake = Intake(report, options, emit)
     try:
         with opened(path) as raw:
-            stream = Unpacked(raw, path, options, intake.skip)
+            stream = Unpacked(raw, path, options, intake.skip, digest)
             report.compression = stream.compression
             try:
                 _read(stream, intake, options)

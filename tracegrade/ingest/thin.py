@@ -1,8 +1,8 @@
 """OTLP messages in which text and attributes stay bytes.
 
-The official descriptors, with every `string`, KeyValue and AnyValue field declared as `bytes`: the same wire format,
-parsed by the same library, but a broken text or a deeply nested value then costs only itself, and attributes that
-repeat are decoded once.
+The official descriptors, with every `string`, KeyValue, AnyValue and Status field declared as `bytes`: the same wire
+format, parsed by the same library, but a broken text or a deeply nested value then costs only itself, and attributes
+that repeat are decoded once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-_OPAQUE = (".opentelemetry.proto.common.v1.KeyValue", ".opentelemetry.proto.common.v1.AnyValue")
+_OPAQUE = (
+    ".opentelemetry.proto.common.v1.KeyValue",
+    ".opentelemetry.proto.common.v1.AnyValue",
+    ".opentelemetry.proto.trace.v1.Status",
+)
 
 
 @cache

@@ -88,6 +88,7 @@ class Unpacked:
         path: for messages.
         options: limits.
         warn: takes the place and the reason where an archive is damaged.
+        digest: whether to compute `sha256`, which costs about as much as parsing.
 
     Attributes:
         compression: `gzip`, `zstd` or empty.
@@ -95,12 +96,19 @@ class Unpacked:
         packed: bytes read from `raw`.
     """
 
-    def __init__(self, raw: BinaryIO, path: str, options: ReadOptions, warn: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        raw: BinaryIO,
+        path: str,
+        options: ReadOptions,
+        warn: Callable[[str, str], None],
+        digest: bool = False,
+    ) -> None:
         self._raw = raw
         self._path = path
         self._options = options
         self._warn = warn
-        self._digest = hashlib.sha256()
+        self._digest = hashlib.sha256() if digest else None
         self._ready: list[bytes] = []
         self._held = 0
         self._done = False
@@ -114,8 +122,8 @@ class Unpacked:
 
     @property
     def sha256(self) -> str:
-        """Digest of the packed bytes read so far."""
-        return self._digest.hexdigest()
+        """Digest of the packed bytes read so far, empty unless asked for."""
+        return self._digest.hexdigest() if self._digest else ""
 
     def peek(self, size: int) -> bytes:
         """The next bytes, at least `size` of them unless the stream ends before, without taking them."""
@@ -140,7 +148,8 @@ class Unpacked:
 
     def _pull(self) -> bytes:
         block = self._raw.read(_BLOCK) or b""
-        self._digest.update(block)
+        if self._digest:
+            self._digest.update(block)
         self.packed += len(block)
         return block
 
@@ -167,8 +176,8 @@ class Unpacked:
                 self._warn(f"byte {self.packed} (packed)", f"the {self.compression} data is cut")
             return b""
         if not self.compression:
-            block, self._input = bytes(self._input), memoryview(b"")
-            return block
+            block, self._input = self._input, memoryview(b"")
+            return block.obj if isinstance(block.obj, bytes) and len(block.obj) == len(block) else bytes(block)
         if self._codec is None:
             if not self._starts_another():
                 return b""

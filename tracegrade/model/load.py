@@ -53,7 +53,7 @@ class InputReport:
         skipped: what could not be read.
         warnings: what was read with a loss, such as a value that was cut.
         error: why the file could not be read at all, None if it could.
-        sha256: digest of the bytes as stored on disk.
+        sha256: digest of the bytes as stored on disk, empty unless it was asked for.
         size: number of those bytes.
     """
 

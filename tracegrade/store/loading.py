@@ -127,15 +127,15 @@ class Loading:
         for item in report.inputs:
             if item.error is not None:
                 continue
-            known = self._number("SELECT count(*) FROM loads WHERE sha256 = ? AND size = ?", [item.sha256, item.size])
-            if known:
+            same = "SELECT count(*) FROM loads WHERE sha256 = ? AND size = ? AND (sha256 <> '' OR path = ?)"
+            if self._number(same, [item.sha256, item.size, _text(item.path)]):
                 continue
             skipped = sum(s.count for s in item.skipped)
             self._connection.execute(
                 "INSERT INTO loads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    item.sha256, item.size, item.path, item.format, item.framing, item.compression, item.spans_read,
-                    item.spans_distinct, item.duplicates_dropped, item.conflicting, item.log_records, skipped,
+                    item.sha256, item.size, _text(item.path), item.format, item.framing, item.compression,
+                    item.spans_read, item.spans_distinct, item.duplicates_dropped, item.conflicting, item.log_records, skipped,
                     json.dumps(_report_json(item)),
                 ],
             )  # fmt: skip
@@ -170,8 +170,16 @@ def _canonical(row: tuple[Any, ...]) -> str:
     return canonical([parsed, rest])
 
 
+def _text(value: str) -> str:
+    """A text that can be stored: a file's name may hold bytes that are none."""
+    return value.encode("utf-8", "replace").decode()
+
+
 def _report_json(item: InputReport) -> dict[str, Any]:
     def rows(entries: list[Skipped]) -> list[dict[str, Any]]:
-        return [{"where": e.where, "id": e.id, "reason": e.reason, "count": e.count} for e in entries]
+        return [
+            {"where": _text(e.where), "id": e.id and _text(e.id), "reason": _text(e.reason), "count": e.count}
+            for e in entries
+        ]
 
     return {"signals": item.signals, "skipped": rows(item.skipped), "warnings": rows(item.warnings)}

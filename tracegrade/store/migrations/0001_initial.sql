@@ -47,7 +47,7 @@ CREATE TABLE log_rows (
 );
 
 CREATE TABLE loads (
-    sha256 VARCHAR NOT NULL,           -- of the file as stored on disk
+    sha256 VARCHAR NOT NULL,           -- of the file as stored on disk; empty in memory
     size BIGINT NOT NULL,
     path VARCHAR NOT NULL,
     format VARCHAR NOT NULL,
