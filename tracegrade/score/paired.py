@@ -179,6 +179,16 @@ class Differences:
     draws: Floats
 
     @property
+    def units(self) -> int:
+        """Tasks or clusters."""
+        return int(self.top.size)
+
+    @property
+    def value(self) -> float:
+        """Candidate minus baseline."""
+        return float(self.top.sum() / self.bottom.sum())
+
+    @property
     def lost(self) -> int:
         """Units that got worse by value."""
         return int(np.sum(self.top < -1e-12))
@@ -190,8 +200,7 @@ class Differences:
 
     def at(self, alpha: float) -> Paired:
         """The interval and p-value at a two-sided level."""
-        units = self.top.size
-        value = float(self.top.sum() / self.bottom.sum())
+        units, value = self.units, self.value
         tail = alpha / 2
         boot_low, boot_high = (float(x) for x in np.quantile(self.draws, [tail, 1 - tail]))
         if self.binary:
@@ -211,7 +220,7 @@ class Differences:
         wide_low, wide_high = min(low, boot_low, value), max(high, boot_high, value)
         if p <= alpha and wide_low <= 0 <= wide_high:
             share = float(min(np.mean(self.draws <= 0), np.mean(self.draws >= 0)))
-            p = max(p, min(1.0, 2 * share))
+            p = max(p, min(1.0, 2 * share), float(np.nextafter(alpha, 1)))
         method = f"union of paired bootstrap ({self.draws.size} resamples, seed {self.seed}) and {exact}"
         return Paired(value, wide_low, wide_high, p, units, method)
 
