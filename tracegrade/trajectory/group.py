@@ -209,7 +209,8 @@ def describe(groups: Sequence[Group]) -> list[str]:
         some = [g for g in joined if g.joined_by == how]
         if some:
             n = sum(len({p.trace_id for p in g.parts}) for g in some)
-            said.append(f"{n} traces were joined into {len(some)} trajector{"y" if len(some) == 1 else "ies"} by {words}")
+            noun = "trajectory" if len(some) == 1 else "trajectories"
+            said.append(f"{n} traces were joined into {len(some)} {noun} by {words}")
     split = {p.trace_id for g in groups for p in g.parts if p.root is not None}
     if split:
         said.append(f"{len(split)} traces were split at sibling agent runs of different conversations")
