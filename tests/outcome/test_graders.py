@@ -11,8 +11,8 @@ from tracegrade.model.task import Task, Trial
 from tracegrade.model.trajectory import Step
 from tracegrade.model.verdict import CheckResult, InvariantResult, Verdict
 from tracegrade.outcome.grade import grade
-from tracegrade.outcome.graders import medal_of
 from tracegrade.outcome.normal_forms import contains, equals
+from tracegrade.outcome.recorded import medal_of
 
 
 def outcome(graders: list[dict[str, Any]], steps: list[Step] | None = None, **given: Any) -> Any:
