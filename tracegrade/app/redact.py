@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -225,7 +225,7 @@ def _errors(loaded: LoadReport) -> Iterator[str]:
     """Inputs that could not be read, without the reader's own words: those may quote the file."""
     for item in loaded.inputs:
         if item.error is not None:
-            yield f"{item.path}: no spans could be read; `tracegrade inspect` says why (states and tasks go with --also)"
+            yield f"{item.path}: no spans could be read; `inspect` says why (states and tasks go with --also)"
 
 
 def _warnings(loaded: LoadReport) -> Iterator[str]:
@@ -323,8 +323,8 @@ def _look_raw(path: str, options: ReadOptions, looker: Redactor, found: _Found) 
 
 
 def _verdict_changes(options: RedactOptions, ids: IdMap | None) -> tuple[Changed, ...]:
-    before = _verdicts(options, [*options.paths], ids)
-    after = _verdicts(options, [str(options.out)], None)
+    before = _verdicts(options, [*options.paths], ids.trace if ids else None)
+    after = _verdicts(options, [str(options.out)], ids.mapped_trace if ids else None)
     changed = []
     for (trajectory, what), verdict in sorted(before.items()):
         now = after.get((trajectory, what), "missing")
@@ -333,15 +333,20 @@ def _verdict_changes(options: RedactOptions, ids: IdMap | None) -> tuple[Changed
     return tuple(changed)
 
 
-def _verdicts(options: RedactOptions, paths: Sequence[str], ids: IdMap | None) -> dict[tuple[str, str], str]:
+def _verdicts(
+    options: RedactOptions, paths: Sequence[str], name_of: Callable[[str], str | None] | None
+) -> dict[tuple[str, str], str]:
+    """Verdicts by trajectory and rule. A trace whose id is not in the spans (it was made for log records) goes by its
+    start: its id comes from other ids, which may be mapped."""
     from tracegrade.app.check import CheckOptions, run_check
 
     report = run_check(CheckOptions(paths=paths, invariants=options.verify, read=options.read))
     found: dict[tuple[str, str], str] = {}
+    seen: Counter[str] = Counter()
     for trajectory in report.trajectories:
-        traces = sorted(ids.id(t) if ids else t for t in trajectory.trace_ids)
-        name = " ".join(traces)
-        copies = sum(1 for key in found if key[0].startswith(name))
+        names = [name_of(t) if name_of else t for t in trajectory.trace_ids]
+        name = " ".join(sorted(n for n in names if n)) if all(names) else f"started at {trajectory.start_ns}"
+        seen[name] += 1
         for result in trajectory.invariants:
-            found[f"{name} #{copies}" if copies else name, result.id] = result.verdict
+            found[f"{name} #{seen[name]}" if seen[name] > 1 else name, result.id] = result.verdict
     return found

@@ -21,6 +21,7 @@ _ID_KEYS: Final = frozenset(
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:\-]{6,198}[A-Za-z0-9]")
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_TRACE_DIGITS = 32
 _MIN_LENGTH = 8
 """Shorter ids (`1`, `call_0`) are left where they stand in texts: they are words too."""
 
@@ -35,6 +36,7 @@ class IdMap:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._known: set[str] = set()
+        self._mapped: set[str] | None = None
 
     def learn(self, span: Span) -> None:
         """Remember the ids of a span, of its links and of its attributes."""
@@ -68,6 +70,16 @@ class IdMap:
         if len(value) in (16, 32) and _HEX.fullmatch(value):
             return self._policy.digest(value.lower(), len(value) // 2, "id")
         return f"id-{self._policy.digest(value, 8, 'id')}"
+
+    def trace(self, trace_id: str) -> str | None:
+        """The id that stands for a trace's; None for an id that no span and no log record has."""
+        return self.id(trace_id) if trace_id in self._known else None
+
+    def mapped_trace(self, trace_id: str) -> str | None:
+        """An id of the result, where it stands for one of the input; else None."""
+        if self._mapped is None:
+            self._mapped = {self.id(i) for i in self._known if len(i) == _TRACE_DIGITS}
+        return trace_id if trace_id in self._mapped else None
 
     def text(self, text: str) -> str:
         """A text with every known id replaced; a trace id written as a UUID counts as the same id."""

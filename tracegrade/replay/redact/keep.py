@@ -1,4 +1,8 @@
-"""Allow-list mode: what to keep when everything that no rule reads is taken out."""
+"""Which parts of telemetry give it its structure, and what allow-list mode keeps.
+
+Structure is what a trajectory is built from: operations, tool names, ids, roles, token counts. Taking it out would not
+hide anybody's data but would change verdicts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Final
 
 from tracegrade.model.values import JSON
 
-_FACTS: Final = frozenset(
+_FACT_FIELDS: Final = frozenset(
     {
         *("tool", "call_id", "model", "provider", "response_id", "finish_reasons", "conversation_id", "agent"),
         *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"),
@@ -18,22 +22,38 @@ _FACTS: Final = frozenset(
 )
 """Fields of a dialect that say what happened, not what was in it."""
 
+_MESSAGE_FIELDS: Final = frozenset({"input_messages", "output_messages", "system_instructions"})
+_FLATTENED: Final = (
+    *("llm.input_messages.", "llm.output_messages.", "llm.tools.", "llm.request.functions."),
+    *("gen_ai.prompt.", "gen_ai.completion."),
+)
+"""Below these, messages are spread over many attributes."""
+
 _STRUCTURE: Final = frozenset(
     {
         *("role", "type", "id", "name", "finish_reason", "tool_name", "toolname", "tool_call_id", "toolcallid"),
-        *("call_id", "tool_use_id", "operation", "kind", "status", "is_error", "iserror", "success", "ok"),
-        *("status_code", "level", "definitions", "tools", "functions", "schema"),
+        *("call_id", "tool_use_id", "operation", "kind", "status", "is_error", "iserror"),
     }
 )
-"""Last words of keys, and JSON keys inside messages, that give structure."""
+"""Keys inside messages and tool calls, and last words of flattened keys, that give structure."""
 
-_CONTENT: Final = frozenset(
+_PROTOCOL_KEYS: Final = frozenset(
+    {
+        *("arguments", "args", "tool_calls", "toolcalls", "tool_call_id", "toolcallid", "tool_use_id", "call_id"),
+        *("parameters", "input_schema", "inputschema", "function", "functioncall", "function_call", "toolname"),
+    }
+)
+_PROTOCOL_TYPES: Final = frozenset(
+    {"function", "tool_call", "tool-call", "tool_use", "tool_result", "tool-result", "tool_call_response", "text"}
+)
+
+CONTENT_KEYS: Final = frozenset(
     {
         *("arguments", "args", "input", "parameters", "tool_input", "result", "response", "output", "returned"),
-        *("tool_output", "return_value", "value"),
+        *("tool_output", "return_value"),
     }
 )
-"""Keys below which everything is a tool's data: only what rules read stays."""
+"""Keys below which everything is a tool's data."""
 
 _STATUS: Final = frozenset({"success", "ok", "is_error", "iserror", "status"})
 """Keys of a result that decide a call's status (DESIGN §4)."""
@@ -42,9 +62,48 @@ _ALWAYS: Final = frozenset(
     {
         *("service.name", "service.version", "service.namespace", "telemetry.sdk.language", "telemetry.sdk.name"),
         *("telemetry.sdk.version", "error.type", "exception.type", "exception.escaped", "event.name"),
-        *("otel.status_code", "schema_url"),
+        "otel.status_code",
     }
 )
+_SCHEMA_TYPES: Final = frozenset({"object", "array", "string", "integer", "number", "boolean", "null"})
+
+
+def is_fact(key: str) -> bool:
+    """Whether an attribute says what happened: an operation, a tool's name, an id, a count."""
+    facts, _ = _dialect_keys()
+    flattened = key.startswith(_FLATTENED) and key.rsplit(".", 1)[-1].lower() in _STRUCTURE
+    return key in facts or key in _ALWAYS or flattened
+
+
+def holds_data(key: str) -> bool:
+    """Whether an attribute, or a key inside JSON, holds a tool's arguments or result and nothing else."""
+    _, data = _dialect_keys()
+    return key in data or key.rsplit(".", 1)[-1].lower() in CONTENT_KEYS
+
+
+def gives_structure(key: str, siblings: dict[str, JSON]) -> bool:
+    """Whether a key of a JSON object gives structure: the object is a message, a tool call or a tool's definition.
+
+    What a user is called in a message of theirs does not.
+    """
+    if key.lower() not in _STRUCTURE:
+        return False
+    role = siblings.get("role")
+    if role == "user" and key == "name":
+        return False
+    lowered = {k.lower() for k in siblings}
+    return isinstance(role, str) or bool(lowered & _PROTOCOL_KEYS) or siblings.get("type") in _PROTOCOL_TYPES
+
+
+def is_schema(value: JSON) -> bool:
+    """Whether a value is a JSON Schema, such as that of one property of a tool's arguments."""
+    if not isinstance(value, dict):
+        return False
+    return (
+        value.get("type") in _SCHEMA_TYPES
+        if isinstance(value.get("type"), str)
+        else "anyOf" in value or "$ref" in value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,50 +113,46 @@ class AllowList:
     Attributes:
         fields: names of argument and result fields that rules read, at any depth.
         texts: whether what was said stays, because a rule reads it.
-        attributes: keys of attributes that stay although no dialect reads them.
     """
 
     fields: frozenset[str] = frozenset()
     texts: bool = False
-    attributes: frozenset[str] = frozenset()
 
-    def keeps_attribute(self, key: str) -> bool:
-        """Whether the value of an attribute stays."""
-        facts, _ = _dialect_keys()
-        return key in facts or key in _ALWAYS or key in self.attributes
+    def keeps(self, key: str, *, structure: bool, in_data: bool) -> bool:
+        """Whether the value of a key, of an attribute or inside JSON, stays.
 
-    def holds_data(self, key: str) -> bool:
-        """Whether an attribute holds a tool's arguments or result."""
-        _, data = _dialect_keys()
-        return key in data or key.rsplit(".", 1)[-1].lower() in _CONTENT
-
-    def keeps_field(self, key: str, *, in_data: bool) -> bool:
-        """Whether the value of a key inside JSON, or of an attribute by its last word, stays."""
+        Args:
+            key: its name; of an attribute, the last word counts.
+            structure: whether it gives structure.
+            in_data: whether it stands in a tool's arguments or result.
+        """
         last = key.rsplit(".", 1)[-1]
-        if last in self.fields:
+        if structure or last in self.fields or (in_data and last.lower() in _STATUS):
             return True
-        if in_data:
-            return last.lower() in _STATUS
-        return last.lower() in _STRUCTURE or (self.texts and last.lower() in ("content", "text", "parts"))
+        return self.texts and not in_data and last.lower() in ("content", "text", "parts", "body")
 
 
 @cache
 def _dialect_keys() -> tuple[frozenset[str], frozenset[str]]:
-    """The attribute keys of every dialect that hold facts, and those that hold a tool's data."""
+    """The attribute keys of every dialect that hold facts, and those that hold nothing but a tool's data."""
     from tracegrade.dialects.registry import built_in
 
     facts: set[str] = set()
     data: set[str] = set()
+    messages: set[str] = set()
     for dialect in (compiled.dialect for compiled in built_in()):
         facts.update(key for key, _ in dialect.roles if not key.startswith("@"))
         facts.update(mark[5:] for mark in dialect.marks if mark.startswith("attr:"))
-        for name, keys in dialect.fields.items():
-            plain = {k.split("|", 1)[0] for k in keys if not k.startswith("@")}
-            if name in _FACTS:
-                facts |= plain
-            elif name in ("arguments", "result", "query"):
-                data |= plain
-    return frozenset(facts - data), frozenset(data)
+        for name, specs in dialect.fields.items():
+            for key, _, converter in (spec.partition("|") for spec in specs if not spec.startswith("@")):
+                picks = bool(converter) and converter not in ("json", "definitions") and "usage" not in converter
+                if name in _MESSAGE_FIELDS or (name in _FACT_FIELDS and picks):
+                    messages.add(key)
+                elif name in _FACT_FIELDS:
+                    facts.add(key)
+                elif name in ("arguments", "result", "query"):
+                    data.add(key)
+    return frozenset(facts - data - messages), frozenset(data - messages)
 
 
 def read_by_rules(document: JSON) -> AllowList:
@@ -115,6 +170,7 @@ def read_by_rules(document: JSON) -> AllowList:
     return AllowList(frozenset(_fields(document)), _reads_text(document))
 
 
+_SIDES: Final = frozenset({"first", "then", "when", "path"})
 _PATH_KEYS: Final = frozenset({"same", "arg", "path", "equals", "per", "in", "args", "result", "field", "fields"})
 
 
@@ -132,7 +188,7 @@ def _fields(node: JSON) -> Iterator[str]:
 
 
 def _paths(value: JSON) -> Iterator[str]:
-    """Every text that may be a path: keys of a mapping of matchers, items of a list, values of first/then."""
+    """Every text that may be a path: keys of a mapping of matchers, items of a list, the two sides of `same`."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -140,9 +196,10 @@ def _paths(value: JSON) -> Iterator[str]:
             yield from _paths(item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield key
-            if isinstance(item, (str, list)):
+            if key in _SIDES:
                 yield from _paths(item)
+            else:
+                yield key
 
 
 def _segments(paths: Iterable[str]) -> Iterator[str]:

@@ -50,9 +50,17 @@ class KeyNames:
         self._longest = max((len(n) for n in self._all), default=0)
         self.detector = self._detector() if self._all else None
 
-    def matches(self, key: str, value: JSON) -> bool:
-        """Whether the value of a key is to be taken out; a flag is, only where the user named the key."""
+    def matches(self, key: str, value: JSON, *, structure: bool = False) -> bool:
+        """Whether the value of a key is to be taken out.
+
+        Args:
+            key: the key.
+            value: its value; a flag is taken out only where the user named the key.
+            structure: whether the key gives the telemetry its structure; it must then be named in full.
+        """
         words = key_words(key)
+        if structure:
+            return words in self._user and len(words) > 1
         names = self._user if isinstance(value, bool) else self._all
         return any(words[-n:] in names for n in range(1, min(self._longest, len(words)) + 1))
 

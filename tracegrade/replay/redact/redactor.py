@@ -16,6 +16,7 @@ from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
 from tracegrade.replay.redact.detect import PLACEHOLDER, Hit, find_secrets, merge
 from tracegrade.replay.redact.encoded import MAX_LAYERS, encoded_hits
 from tracegrade.replay.redact.ids import IdMap
+from tracegrade.replay.redact.keep import CONTENT_KEYS, gives_structure, holds_data, is_fact, is_schema
 from tracegrade.replay.redact.policy import Policy, number_kind
 
 MAX_DEPTH: Final = 200
@@ -130,12 +131,10 @@ class Redactor:
         allow = self.policy.allow
         result: dict[str, JSON] = {}
         for key, value in attributes.items():
-            scope = _Scope(place)
-            if allow is not None:
-                in_data = allow.holds_data(key)
-                kept = allow.keeps_attribute(key) or allow.keeps_field(key, in_data=in_data)
-                scope = _Scope(place, kept=kept, in_data=in_data)
-            result[self._key(key, place)] = self._keyed(key, value, scope)
+            fact, in_data = is_fact(key), holds_data(key)
+            kept = allow is None or allow.keeps(key, structure=fact, in_data=in_data)
+            scope = _Scope(place, kept=kept, in_data=in_data)
+            result[self._key(key, place)] = self._keyed(key, value, scope, structure=fact)
         return result
 
     # ------------------------------------------------------------------ documents
@@ -143,7 +142,7 @@ class Redactor:
     def document(self, document: JSON, place: str) -> JSON:
         """A snapshot, a state, a task or any other JSON document; ids and patches are understood."""
         self.counts.documents += 1
-        return self._value(document, _Scope(place))
+        return self._value(document, _Scope(place, in_data=True))
 
     def text(self, text: str, place: str) -> str:
         """A text that stays in allow-list mode (a name, a key), with what the detectors find taken out."""
@@ -156,11 +155,11 @@ class Redactor:
 
     # ------------------------------------------------------------------ values
 
-    def _keyed(self, key: str, value: JSON, scope: _Scope) -> JSON:
+    def _keyed(self, key: str, value: JSON, scope: _Scope, *, structure: bool) -> JSON:
         """The value of a key: taken out whole where the key's name says so."""
         if value is None or value == "":
             return value
-        if self.policy.keys.matches(key, value):
+        if self.policy.keys.matches(key, value, structure=structure) and not is_schema(value):
             return self._take_out(value, scope)
         return self._value(value, scope)
 
@@ -188,18 +187,19 @@ class Redactor:
         for key, item in value.items():
             if key == "value" and any(self.policy.keys.matches(k, item) for k in named):
                 result[key] = self._take_out(item, scope)
-            else:
-                result[self._key(key, scope.place)] = self._keyed(key, item, self._below(key, below))
+                continue
+            structure = not scope.in_data and gives_structure(key, value)
+            new = self._keyed(key, item, self._below(key, below, structure), structure=structure)
+            result[self._key(key, scope.place)] = new
         return result
 
-    def _below(self, key: str, scope: _Scope) -> _Scope:
+    def _below(self, key: str, scope: _Scope, structure: bool) -> _Scope:
         """The scope of the value of a key inside JSON, given that of the object's values."""
+        in_data = scope.in_data or key.lower() in CONTENT_KEYS
         allow = self.policy.allow
         if allow is None:
-            return scope
-        in_data = scope.in_data or allow.holds_data(key)
-        kept = allow.keeps_field(key, in_data=in_data)
-        return replace(scope, kept=kept, in_data=in_data)
+            return scope if in_data == scope.in_data else replace(scope, in_data=in_data)
+        return replace(scope, kept=allow.keeps(key, structure=structure, in_data=in_data), in_data=in_data)
 
     def _take_out(self, value: JSON, scope: _Scope) -> JSON:
         """Placeholders for every leaf of a value; the structure stays, so that paths lead where they led."""

@@ -1,0 +1,129 @@
+"""Every verdict is the same before and after redaction, or unknown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tracegrade.app.check import CheckOptions, run_check
+from tracegrade.app.redact import RedactOptions, redact
+
+RULES = """
+version: 1
+pack: equality
+invariants:
+  - id: cancel-what-was-looked-up
+    kind: precedes
+    first: {tool: [get_order, get_order_details], status: ok}
+    then: {tool: 'cancel_*'}
+    same: [order_id]
+  - id: at-most-once
+    kind: redundant
+    action: {tool: '*'}
+  - id: named-customer
+    kind: required
+    action: {tool: '*', args: {email: {eq: mia.rossi@example.com}}}
+  - id: never-this-order
+    kind: forbidden
+    action: {tool: 'cancel_*', args: {order_id: {eq: W9}}}
+  - id: mail-has-a-shape
+    kind: forbidden
+    action: {tool: '*', args: {email: {matches: '^[^@]+$'}}}
+"""
+
+
+def files(root: Path) -> list[str]:
+    return sorted(str(p) for p in root.rglob("*.jsonl") if "logs" not in p.name)
+
+
+@pytest.mark.parametrize(
+    ("keys", "ids", "keep"),
+    [((), True, False), (("order_id", "email", "user_id", "name"), False, False), ((), False, True)],
+    ids=["patterns-and-ids", "keys", "allow-list"],
+)
+def test_over_all_our_fixtures(repo_root: Path, tmp_path: Path, keys: tuple[str, ...], ids: bool, keep: bool) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    packs = ["core", "customer-support", str(rules)]
+    folder = repo_root / "fixtures"
+    paths = [p for p in files(folder) if "formats" not in p]
+    assert paths
+    options = RedactOptions(
+        paths=paths,
+        out=tmp_path / "out.jsonl",
+        keys=keys,
+        map_ids=ids,
+        keep_only=packs if keep else (),
+        verify=packs,
+    )
+    report = redact(options)
+    assert report.changed == ()
+    assert report.errors == ()
+    before, after = (
+        Counter(
+            i.verdict for t in run_check(CheckOptions(paths=p, invariants=packs)).trajectories for i in t.invariants
+        )
+        for p in (paths, [str(options.out)])
+    )
+    assert before["pass"] > 20
+    assert before["fail"] > 3
+    decided = (after["pass"] + after["fail"]) / (before["pass"] + before["fail"])
+    assert decided > 0.7, (before, after)
+
+
+@pytest.mark.parametrize("stack", ["openinference-langgraph", "pydantic-ai-v2", "openai-v2-latest", "vercel-ai-sdk-v5"])
+def test_over_recorded_stacks(shared: Path, tmp_path: Path, stack: str) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    paths = sorted(str(p) for p in (shared / "traces" / stack).glob("*.jsonl") if "logs" not in p.name)
+    assert paths
+    packs = ["core", str(rules)]
+    report = redact(
+        RedactOptions(paths=paths, out=tmp_path / "out.pb", keys=["order_id"], map_ids=True, verify=packs, check=True)
+    )
+    assert (report.changed, report.left) == ((), ())
+    assert report.replaced
+
+
+def outcomes(spans: Path, tasks: Path, trials: Path) -> dict[str, Any]:
+    report = run_check(CheckOptions(paths=[str(spans)], tasks=str(tasks), trials=str(trials)))
+    assert (report.unmatched.trials, report.unmatched.trajectories) == ((), ())
+    return {f"{t.task_id} {t.trial}": t.outcome.verdict if t.outcome else None for t in report.trials}
+
+
+@pytest.mark.parametrize("keys", [(), ("status", "refunded"), ("customer", "email", "name")])
+def test_states_tasks_and_trials_are_redacted_with_the_spans(
+    repo_root: Path, tmp_path: Path, keys: tuple[str, ...]
+) -> None:
+    source = repo_root / "fixtures" / "toy-store"
+    spans, tasks, trials = source / "traces.otlp.jsonl", source / "tasks.yaml", source / "trials.yaml"
+    out = tmp_path / "clean" / "traces.jsonl"
+    report = redact(
+        RedactOptions(paths=[str(spans)], also=[tasks, trials], out=out, keys=keys, map_ids=True, check=True)
+    )
+    assert report.left == ()
+    assert len(report.outputs) == 4
+    before = outcomes(spans, tasks, trials)
+    after = outcomes(out, out.parent / "tasks.yaml", out.parent / "trials.yaml")
+    assert set(before.values()) == {"pass", "fail"}
+    assert all(after[k] in (v, "unknown") for k, v in before.items())
+    if "status" not in keys:
+        assert after == before
+
+
+def test_a_state_keeps_its_name_honest(repo_root: Path, tmp_path: Path) -> None:
+    """The name of a state is the digest of its content, so another content has another name, used by all."""
+    source = repo_root / "fixtures" / "toy-store"
+    redact(RedactOptions(also=[source / "tasks.yaml"], out=tmp_path, keys=["status"]))
+    task = yaml.safe_load((tmp_path / "tasks.yaml").read_text())["tasks"][0]
+    digest = task["initial"].removeprefix("sha256:")
+    state = json.loads((tmp_path / "states" / f"{digest}.json").read_text())
+    assert not (source / "states" / f"{digest}.json").exists()
+    statuses = {o["status"] for o in state["orders"].values()}
+    assert len(statuses) == 1
+    assert str(statuses.pop()).startswith("⟦text:")
