@@ -11,10 +11,13 @@ FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 SOURCES = {
     "check": "tracegrade.model.report:check_schema",
     "config": "tracegrade.config:config_schema",
+    "dialect": "tracegrade.dialects.custom:dialect_schema",
     "diff": "tracegrade.model.report:diff_schema",
     "inspect": "tracegrade.model.inspect:inspect_schema",
     "score": "tracegrade.model.score:score_schema",
     "show": "tracegrade.model.report:show_schema",
+    "tasks": "tracegrade.outcome.load:tasks_schema",
+    "trials": "tracegrade.outcome.load:trials_schema",
 }
 """The name of a schema → the function that gives it."""
 

@@ -100,13 +100,13 @@ def run_check(options: CheckOptions, progress: Progress | None = None) -> CheckR
 
     sources = tuple(options.invariants or DEFAULT_PACKS)
     rules = rules_of(load_packs(sources))
-    tasks, trials = _tasks(options)
+    grader, tasks, trials = _tasks(options)
     if not options.paths and options.db is None:
         msg = "nothing to grade was named: give files, folders, globs, - for standard input, or --db"
         raise UsageError(msg)
     with rare_collections(), Store.open(Path(options.db) if options.db else None) as store:
         loaded = _load(store, options, progress)
-        return grade_store(store, options, rules, sources, tasks, trials, loaded)
+        return grade_store(store, options, rules, sources, grader, tasks, trials, loaded)
 
 
 def grade_store(
@@ -114,6 +114,7 @@ def grade_store(
     options: CheckOptions,
     rules: Sequence[CompiledInvariant],
     sources: tuple[str, ...],
+    grader: TrialGrader | None,
     tasks: TaskFile | None,
     trials: TrialFile | None,
     loaded: LoadReport | None,
@@ -123,7 +124,6 @@ def grade_store(
 
     seen = Seen()
     run = _Run()
-    grader = _grader(tasks, trials)
     if options.db is not None:
         from tracegrade.app.derived import DerivedRows
 
@@ -231,28 +231,17 @@ def _price(path: str | None) -> Price:
     return prices.price_file(Path(path)) if path is not None else prices.bundled_prices()
 
 
-def _tasks(options: CheckOptions) -> tuple[TaskFile | None, TrialFile | None]:
+def _tasks(options: CheckOptions) -> tuple[TrialGrader | None, TaskFile | None, TrialFile | None]:
     if options.tasks is None:
         if options.trials is not None:
             raise UsageError("--trials needs --tasks: a trial is one try at a task, and the task says how to grade it")
-        return None, None
-    from tracegrade.outcome.load import load_tasks, load_trials
+        return None, None, None
+    from tracegrade.app.tasks import trial_grader
 
-    tasks = load_tasks(Path(options.tasks))
-    trials = load_trials(Path(options.trials), tasks.tasks) if options.trials is not None else None
-    if trials is None and options.task_key is None:
+    if options.trials is None and options.task_key is None:
         msg = "--tasks needs --trials, or --task-key (and --trial-key): something must say which run is of which task"
         raise UsageError(msg)
-    return tasks, trials
-
-
-def _grader(tasks: TaskFile | None, trials: TrialFile | None) -> TrialGrader | None:
-    if tasks is None:
-        return None
-    from tracegrade.app.states import RecordedStates
-    from tracegrade.outcome.grade_trials import TrialGrader
-
-    return TrialGrader(tasks.tasks, trials.trials if trials is not None else None, RecordedStates())
+    return trial_grader(Path(options.tasks), Path(options.trials) if options.trials is not None else None)
 
 
 def _task_tags(tasks: TaskFile | None, trial: Any) -> Sequence[str]:

@@ -23,7 +23,7 @@ def load_dialects(paths: Iterable[Path]) -> list[Dialect]:
 def dialect_schema() -> dict[str, Any]:
     """The JSON Schema of a dialect file."""
     schema: dict[str, Any] = _model().model_json_schema()
-    return schema
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:tracegrade:dialect:1", **schema}
 
 
 def _model() -> Any:
