@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "report": Entry("tracegrade.cli.report:app", "Render a result of `check` in another format."),
     },
     "Rules and tasks": {
+        "invariants": Entry("tracegrade.cli.invariants:app", "List, test and explain packs of rules."),
         "tasks": Entry("tracegrade.cli.tasks:app", "Check tasks and their graders before they grade anything."),
     },
     "Scores and gates": {
@@ -52,6 +53,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
         "dialects": Entry("tracegrade.cli.dialects:app", "Which instrumentations are known; how a span was read."),
         "receive": Entry("tracegrade.cli.receive:app", "Listen for OTLP and keep or grade what an agent sends."),
+        "redact": Entry("tracegrade.cli.redact:app", "Take secrets and personal data out of spans."),
         "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
     },
     "Set-up": {
