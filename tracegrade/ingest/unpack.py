@@ -132,7 +132,7 @@ class Unpacked:
             self._ready = [b"".join(self._ready)]
         return self._ready[0] if self._ready else b""
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = _BLOCK) -> bytes:
         """Take all that is ready: at least `size` bytes, fewer only at the end, and at most one block more."""
         self._fill(size)
         taken = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)

@@ -135,7 +135,8 @@ class Loading:
                 "INSERT INTO loads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     item.sha256, item.size, _text(item.path), item.format, item.framing, item.compression,
-                    item.spans_read, item.spans_distinct, item.duplicates_dropped, item.conflicting, item.log_records, skipped,
+                    item.spans_read, item.spans_distinct, item.duplicates_dropped, item.conflicting,
+                    item.log_records, skipped,
                     json.dumps(_report_json(item)),
                 ],
             )  # fmt: skip
