@@ -10,6 +10,7 @@ from tracegrade.model.report import CheckReport, Notable, RuleTally
 from tracegrade.report.counterexample import highlight_text
 from tracegrade.report.escape import printable
 from tracegrade.report.highlights import highlights
+from tracegrade.report.outcome_lines import outcome_lines
 from tracegrade.report.phrase import error_text, plural, short, trial_text, usage_text
 
 MAX_HIGHLIGHTS: Final = 20
@@ -114,6 +115,9 @@ def _outcomes(report: CheckReport) -> str:
             for o in dict.fromkeys(k[0] for k in cells)
         ]
         parts += [*_table(["outcome \\ path", *(p.replace("_", " ") for p in paths)], rows), ""]
+    lines = outcome_lines(report, ("error", "fail", "unknown"))
+    parts += [f"- {line.verdict}: {code(line.name)} {code(line.text, TEXT_WIDTH)}" for line in lines[:MAX_NOTABLE]]
+    parts += _left_out(len(lines) - MAX_NOTABLE, "more trial that did not pass")
     for label, entries in (
         ("right for the wrong reason", summary.right_for_the_wrong_reason),
         ("failed by a hair", summary.failed_by_a_hair),

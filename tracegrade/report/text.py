@@ -8,6 +8,7 @@ from typing import Final
 from tracegrade.model.report import CheckReport, Coverage, InputReport, NameCount, Notable, Share
 from tracegrade.report.counterexample import write_highlight
 from tracegrade.report.highlights import Highlight, highlights
+from tracegrade.report.outcome_lines import outcome_lines
 from tracegrade.report.phrase import error_text, listed, plural, short, trial_text, usage_text
 from tracegrade.report.screen import VERDICT_STYLE, Screen, Styled
 
@@ -159,6 +160,7 @@ def _outcomes(screen: Screen, report: CheckReport) -> None:
         counts = [f"{summary.outcomes[o]:,} {o.replace('_', ' ')}" for o in _OUTCOMES if o in summary.outcomes]
         screen.prose("Outcomes  ", f"{plural(sum(summary.outcomes.values()), 'trial')}: {', '.join(counts)}", indent=0)
         _table(screen, report)
+        _trials(screen, report)
         _notable(screen, "right for the wrong reason", summary.right_for_the_wrong_reason)
         _notable(screen, "failed by a hair", summary.failed_by_a_hair)
         causes = sorted(summary.root_causes.items(), key=lambda i: (-i[1], i[0]))
@@ -175,6 +177,15 @@ def _outcomes(screen: Screen, report: CheckReport) -> None:
         text = f"{plural(len(unmatched.trials), 'trial')} without spans"
         text += f", {plural(len(unmatched.trajectories), 'trajectory')} without a trial"
         screen.prose(Styled("Unmatched ", "yellow"), text, indent=0)
+
+
+def _trials(screen: Screen, report: CheckReport) -> None:
+    """Every trial that failed or could not be graded in one line, as many as fit."""
+    for verdict, style in (("error", "bad"), ("fail", "bad"), ("unknown", "unsure")):
+        lines = outcome_lines(report, (verdict,))  # type: ignore[arg-type]
+        for line in lines[:MAX_NOTABLE]:
+            screen.prose(Styled(verdict, style), f"{line.name}: {short(line.text, 280)}")
+        _left_out(screen, len(lines) - MAX_NOTABLE, f"more {verdict} trial", indent=4)
 
 
 def _table(screen: Screen, report: CheckReport) -> None:
