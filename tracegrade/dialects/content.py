@@ -67,7 +67,7 @@ def is_cut(text: str) -> bool:
         half_word = any(word.startswith(rest) for word in ("true", "false", "null", "-"))
         half_escape = error.msg.startswith("Invalid \\") and len(rest) <= 6
         return half_word or half_escape or error.msg.startswith("Unterminated string")
-    except RecursionError:
+    except (RecursionError, ValueError):  # too deep, or an integer of more digits than Python reads
         return False
     return False
 
