@@ -353,3 +353,32 @@ def test_a_file_of_zeros_is_never_green(run_cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "zeros"
     path.write_bytes(bytes(4096))
     assert run_cli("check", path).exit_code in (2, 3)
+
+
+HOSTILE_JSON = {
+    "digits": '{"n": ' + "9" * 5_000 + "}",
+    "beyond double": '{"n": ' + "9" * 400 + "}",
+    "open brackets": "[" * 100_000,
+    "deep": '{"a":' * 3_000 + "1" + "}" * 3_000,
+    "no numbers": '{"n": NaN, "m": 1e999}',
+    "surrogate": '{"a": "\\ud800"}',
+    "duplicate keys": '{"a": 1, "a": 2}',
+    "python": "{'a': " * 3_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE_JSON.values(), ids=HOSTILE_JSON)
+def test_hostile_json_inside_a_text(text: str, run_cli: Any, tmp_path: Path) -> None:
+    tool = {"gen_ai.tool.call.arguments": text, "gen_ai.tool.call.result": text, "gen_ai.tool.definitions": text}
+    chat = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": text,
+        "gen_ai.output.messages": text,
+        "gen_ai.usage.input_tokens": text,
+    }
+    path = tmp_path / "spans"
+    path.write_bytes(lines(document(span(1, attributes=tool), span(2, attributes=chat))))
+    for command in ("check", "show"):
+        run = run_cli(command, path, "--format", "json")
+        assert run.exit_code in (0, 1, 3), run.stderr
+        json.loads(run.stdout)

@@ -13,10 +13,14 @@ from typing import Any, Final
 import orjson
 
 from tracegrade.ingest.intake import Intake
+from tracegrade.ingest.json_carve import carve
 from tracegrade.ingest.options import MIB, ReadOptions
+from tracegrade.ingest.spool import Spool
 from tracegrade.ingest.unpack import Unpacked
 from tracegrade.model.values import JSON
 
+WHOLE_BYTES: Final = 32 * MIB
+"""Longer documents are taken apart before they are parsed."""
 _BLOCK: Final = 4 * MIB
 _OPEN: Final = b"{["
 _OPENING: Final = re.compile(rb'\{\s*"[^"]*"\s*:')
@@ -44,71 +48,76 @@ def parse(text: bytes) -> JSON:
         raise Broken("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise Broken(f"no valid JSON: {error.msg} at character {error.pos + 1} of the document") from None
+    except ValueError:
+        raise Broken("it holds a number of more digits than can be read") from None
 
 
 class _Lines:
-    """Lines with their numbers; a line can be put back."""
+    """Lines with their numbers; a line can be put back. A very long one comes as a `Spool`."""
 
     def __init__(self, stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
         self._stream = stream
         self._intake = intake
         self._limit = options.max_line_bytes
         self._source = self._read()
-        self._back: list[tuple[int, bytes]] = []
+        self._back: list[tuple[int, bytes | Spool]] = []
 
     def __iter__(self) -> _Lines:
         return self
 
-    def __next__(self) -> tuple[int, bytes]:
+    def __next__(self) -> tuple[int, bytes | Spool]:
         return self._back.pop() if self._back else next(self._source)
 
-    def put_back(self, lines: list[tuple[int, bytes]]) -> None:
+    def put_back(self, lines: list[tuple[int, bytes | Spool]]) -> None:
         """Give lines out again, the first of them first."""
         self._back.extend(reversed(lines))
 
-    def _read(self) -> Iterator[tuple[int, bytes]]:
+    def _read(self) -> Iterator[tuple[int, bytes | Spool]]:
         number = 1
-        rest: list[bytes] = []
-        held = 0
+        line = Spool(WHOLE_BYTES)
         while block := self._stream.read(_BLOCK):
-            lines = block.split(b"\n")
-            if len(lines) > 1:
-                rest, held = self._hold(rest, held, lines[0], number)
-                if held <= self._limit:
-                    yield number, b"".join(rest)
+            pieces = block.split(b"\n")
+            for piece in pieces[:-1]:
+                self._hold(line, piece, number)
+                yield from self._finished(line, number)
+                line = Spool(WHOLE_BYTES)
                 number += 1
-                for line in lines[1:-1]:
-                    if len(line) <= self._limit:
-                        yield number, line
-                    else:
-                        self._hold([], 0, line, number)
-                    number += 1
-                rest, held = [], 0
-            rest, held = self._hold(rest, held, lines[-1], number)
-        if held <= self._limit:
-            yield number, b"".join(rest)
+            self._hold(line, pieces[-1], number)
+        yield from self._finished(line, number)
 
-    def _hold(self, rest: list[bytes], held: int, piece: bytes, number: int) -> tuple[list[bytes], int]:
-        """Put a piece to those of its line that are held; beyond the limit none is, and that is reported once."""
-        total = held + len(piece)
-        if total <= self._limit:
-            return [*rest, piece], total
-        if held <= self._limit:
-            self._intake.skip(
-                f"line {number}", f"the line is longer than {self._limit:,} bytes (max_line_bytes) and was left out"
-            )
-        return [], total
+    def _finished(self, line: Spool, number: int) -> Iterator[tuple[int, bytes | Spool]]:
+        if line.size > self._limit:
+            line.close()
+        elif line.on_disk:
+            yield number, line
+        else:
+            view = line.view()
+            yield number, bytes(view)
+
+    def _hold(self, line: Spool, piece: bytes, number: int) -> None:
+        """Add a piece to its line; beyond the limit nothing is kept, and that is reported once."""
+        if line.size + len(piece) <= self._limit:
+            line.add(piece)
+        elif line.size <= self._limit:
+            reason = f"the line is longer than {self._limit:,} bytes (max_line_bytes) and was left out"
+            self._intake.skip(f"line {number}", reason)
+            line.size = self._limit + 1
 
 
 def documents(stream: Unpacked, intake: Intake, options: ReadOptions) -> Iterator[tuple[JSON, str, str]]:
     """Iterate the documents of a text.
 
     Yields:
-        The parsed document, its place (`line 3`), and how it was written: `lines` or `document`.
+        The parsed document, its place (`line 3`), and how it was written: `lines`, `document` or `concatenated`.
+        One that is large comes as several small ones.
     """
     lines = _Lines(stream, intake, options)
     first = True
     for number, raw in lines:
+        if isinstance(raw, Spool):
+            yield from _carved(raw, f"line {number}", intake, whole=WHOLE_BYTES)
+            first = False
+            continue
         line = raw.removeprefix(b"\xef\xbb\xbf") if first else raw
         line = line.strip(_BLANK)
         if not line:
@@ -122,6 +131,16 @@ def documents(stream: Unpacked, intake: Intake, options: ReadOptions) -> Iterato
         yield from _irregular(lines, number, line, intake, options)
 
 
+def _carved(text: Spool, where: str, intake: Intake, whole: int) -> Iterator[tuple[JSON, str, str]]:
+    """A document that is too large to be parsed at once, or that is broken somewhere, in parts."""
+    try:
+        view = text.view()
+        for document in carve(view, whole, parse, lambda at, why: intake.skip(f"{where}, byte {at} of it", why)):
+            yield document, where, "document"
+    finally:
+        text.close()
+
+
 def _irregular(
     lines: _Lines, number: int, line: bytes, intake: Intake, options: ReadOptions
 ) -> Iterator[tuple[JSON, str, str]]:
@@ -131,39 +150,53 @@ def _irregular(
         intake.skip(where, f"no JSON document starts with {line[:20].decode('utf-8', 'replace')!r}")
         return
     scanner = _Scanner()
-    gathered: list[tuple[int, bytes]] = [(number, line)]
-    size = len(line)
+    gathered: list[tuple[int, bytes | Spool]] = [(number, line)]
+    text = Spool(WHOLE_BYTES)
     current = line
-    while True:
-        end = scanner.feed(current)
-        if end is not None:
-            break
+    end = scanner.feed(current)
+    while end is None:
+        text.add(current + b"\n")
         try:
             following = next(lines)
         except StopIteration:
-            end = -1
             break
-        size += len(following[1])
-        if size > options.max_line_bytes or _starts_again(following[1], line):
+        if not text.on_disk:
             gathered.append(following)
-            end = -1
+        if isinstance(following[1], Spool) or text.size + len(following[1]) > options.max_line_bytes:
             break
-        gathered.append(following)
         current = following[1]
-    if end < 0:
-        _give_up(lines, gathered, where, scanner, intake)
+        if _starts_again(current, line):
+            break
+        end = scanner.feed(current)
+    if end is None or end < 0:
+        intake.skip(where, scanner.problem or "the document that starts here is cut or broken")
+        if text.on_disk:
+            yield from _carved(text, where, intake, whole=WHOLE_BYTES)
+        else:
+            _go_on(lines, gathered, scanner)
         return
-    text = b"\n".join([*(t for _, t in gathered[:-1]), gathered[-1][1][:end]])
-    try:
-        document = parse(text)
-    except Broken as error:
-        intake.skip(where, str(error))
-        document = None
-    rest = gathered[-1][1][end:].strip(_BLANK)
+    text.add(current[:end])
+    rest = current[end:].strip(_BLANK)
     if rest:
         lines.put_back([(gathered[-1][0], rest)])
-    if document is not None:
-        yield document, where, "document" if len(gathered) > 1 else "concatenated"
+    framing = "document" if text.size > len(line) or not rest else "concatenated"
+    yield from _parsed(text, where, framing, intake)
+
+
+def _parsed(text: Spool, where: str, framing: str, intake: Intake) -> Iterator[tuple[JSON, str, str]]:
+    """One whole document; where it is no valid JSON, the records in it that are."""
+    if text.on_disk:
+        yield from _carved(text, where, intake, whole=WHOLE_BYTES)
+        return
+    try:
+        document = parse(bytes(text.view()))
+    except Broken as error:
+        parts = list(_carved(text, where, intake, whole=0))
+        if not parts:
+            intake.skip(where, str(error))
+        yield from parts
+        return
+    yield document, where, framing
 
 
 def _starts_again(line: bytes, first: bytes) -> bool:
@@ -177,20 +210,22 @@ def _starts_again(line: bytes, first: bytes) -> bool:
         return False
 
 
-def _give_up(lines: _Lines, gathered: list[tuple[int, bytes]], where: str, scanner: _Scanner, intake: Intake) -> None:
-    """Report a document that has no end, and go on at the next line that may start one."""
-    reason = scanner.problem or "the document that starts here is cut or broken"
-    intake.skip(where, reason)
+def _go_on(lines: _Lines, gathered: list[tuple[int, bytes | Spool]], scanner: _Scanner) -> None:
+    """After a document without an end, go on at the next line that may start one."""
     for i in range(1, len(gathered)):
-        if gathered[i][1][:1] in (b"{", b"["):
+        if _may_start(gathered[i][1]):
             lines.put_back(gathered[i:])
             return
     if len(gathered) > 1 or scanner.problem is None:
         return
     for following in lines:
-        if following[1][:1] in (b"{", b"["):
+        if _may_start(following[1]):
             lines.put_back([following])
             return
+
+
+def _may_start(line: bytes | Spool) -> bool:
+    return isinstance(line, Spool) or line[:1] in (b"{", b"[")
 
 
 class _Scanner:
