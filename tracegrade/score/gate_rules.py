@@ -88,18 +88,17 @@ def lost_evidence(baseline: GateSide, candidate: GateSide) -> list[str]:
     """Kinds of evidence that the candidate lacks and the baseline had, by more than noise."""
     from scipy.stats import fisher_exact
 
-    kinds = sorted(baseline.evidence.keys() | candidate.evidence.keys())
+    n0, n1 = baseline.n_trajectories, candidate.n_trajectories
     rows = []
-    for kind in kinds:
-        before, n0 = baseline.evidence.get(kind, (0, max((n for _, n in baseline.evidence.values()), default=0)))
-        after, n1 = candidate.evidence.get(kind, (0, max((n for _, n in candidate.evidence.values()), default=0)))
-        if n0 and n1 and after / n1 - before / n0 >= EVIDENCE_FLOOR:
+    for kind in sorted(candidate.lacking) if n0 and n1 else ():
+        before, after = baseline.lacking.get(kind, 0), candidate.lacking[kind]
+        if after / n1 - before / n0 >= EVIDENCE_FLOOR:
             p = float(fisher_exact([[after, n1 - after], [before, n0 - before]], alternative="greater").pvalue)
-            rows.append((kind, before, n0, after, n1, p))
+            rows.append((kind, before, after, p))
     _, adjusted = holm_levels([row[-1] for row in rows], EVIDENCE_LEVEL)
     return [
         f"evidence was lost: {kind} in {after} of {n1} trajectories, {before} of {n0} before"
-        for (kind, before, n0, after, n1, _), p in zip(rows, adjusted, strict=True)
+        for (kind, before, after, _), p in zip(rows, adjusted, strict=True)
         if p <= EVIDENCE_LEVEL or (before == 0 and after == n1)
     ]
 

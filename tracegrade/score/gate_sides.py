@@ -49,7 +49,8 @@ class GateSide:
         protocol: part (model, prompt, tools, …) → values.
         trace_ids: of all trials.
         digest: hash of the input's bytes.
-        evidence: kind of missing evidence → (trajectories that lack it, all trajectories).
+        n_trajectories: trajectories that were graded.
+        lacking: kind of missing evidence → trajectories that lack it.
     """
 
     name: str
@@ -60,7 +61,8 @@ class GateSide:
     protocol: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     trace_ids: frozenset[str] = frozenset()
     digest: str | None = None
-    evidence: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    n_trajectories: int = 0
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def settled(self) -> Settled:
