@@ -14,6 +14,7 @@ SOURCES = {
     "dialect": "tracegrade.dialects.custom:dialect_schema",
     "diff": "tracegrade.model.report:diff_schema",
     "frontier": "tracegrade.model.frontier:frontier_schema",
+    "gate": "tracegrade.model.gate:gate_schema",
     "horizon": "tracegrade.model.horizon:horizon_schema",
     "inspect": "tracegrade.model.inspect:inspect_schema",
     "invariants": "tracegrade.checks.schema:invariants_schema",

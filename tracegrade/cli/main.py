@@ -45,6 +45,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Scores and gates": {
         "score": Entry("tracegrade.cli.score:app", "Success rate, pass^k, crashes and cost, with intervals."),
+        "gate": Entry("tracegrade.cli.gate:app", "Decide whether a candidate is worse than a baseline."),
         "power": Entry("tracegrade.cli.power:app", "How many tasks and trials a difference needs."),
         "frontier": Entry("tracegrade.cli.frontier:app", "Agents by cost and success: who is beaten by whom."),
         "horizon": Entry("tracegrade.cli.horizon:app", "How long a task the agent still solves."),
