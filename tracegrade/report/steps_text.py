@@ -147,7 +147,8 @@ def _outcome(step: StepReport, more: _Writer) -> None:
     executed = {True: "", False: "asked for, not executed; ", None: "not known whether it was executed; "}[
         step.executed
     ]
-    evidence = f"  [{short(step.status_evidence, VALUE_WIDTH)}]" if step.status_evidence else ""
+    plain = step.status == "ok" and not step.status_suspect
+    evidence = f"  [{short(step.status_evidence, VALUE_WIDTH)}]" if step.status_evidence and not plain else ""
     suspect = "  looks like a failure: not counted as one" if step.status_suspect else ""
     more(
         f"→ {executed}",

@@ -245,7 +245,8 @@ def _agent_histories(forest: Forest, models: Sequence[ModelDraft], talk: Talk) -
         if any(id(a) in told for a in forest.ancestors(f)):
             continue
         told.update(id(a) for a in (f, *forest.ancestors(f)))
-        teller = ModelDraft(facts=f, agent=f.text("agent"), agent_key=id(f.span))
+        # A thread of its own: where this history stands to single model calls is not known from it.
+        teller = ModelDraft(facts=f, agent=f.text("agent"), agent_key=("history", id(f.span)))
         split = len(answer or ()) - 1
         history = [*(given or ()), *(answer or ())[: max(split, 0)]]
         teller.input = history
