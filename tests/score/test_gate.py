@@ -442,3 +442,33 @@ def test_wrong_metrics(text: str) -> None:
 def test_metrics() -> None:
     assert parse_metrics(None) == {"pass_rate": None}
     assert parse_metrics(["pass_hat_4=5pp", "invariant:*"]) == {"pass_hat_4": 0.05, "invariant:*": None}
+
+
+def test_the_demo_of_the_documentation_is_what_the_command_prints(
+    repo_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repo_root)
+    words = ("fixtures/gate/baseline.csv", "fixtures/gate/candidate.csv")
+    result = run(*words)
+    assert result.exit_code == 1
+    assert f"$ tracegrade gate {' '.join(words)}\n{result.stdout}```" in (repo_root / "docs" / "gate.md").read_text()
+    assert "refund" in result.stdout.splitlines()[1]
+    assert run(*words, "--no-tags").exit_code == 3, "the mean alone shows nothing"
+
+
+def test_flipped_tasks_show_where_their_trajectories_part(shared: Path) -> None:
+    folder = shared / "real" / "tau2-multitrial"
+    spans = str(folder / "traces.jsonl.gz")
+    rows = [line.split(",") for line in (folder / "outcomes.csv").read_text().splitlines()[1:]]
+    results = {row[0] for row in rows}
+    traces = sorted(results)
+    before = GateSide("a", tuple(ScoredTrial(f"t{i}", "0", passed=True, trace_ids=(traces[i],)) for i in range(8)))
+    after = GateSide("b", tuple(ScoredTrial(f"t{i}", "0", passed=False, trace_ids=(traces[i + 8],)) for i in range(8)))
+    from tracegrade.app.divergence import with_divergence
+    from tracegrade.app.trajectories import TrajectoryOptions
+
+    options = (TrajectoryOptions(), TrajectoryOptions())
+    report = with_divergence(gate(before, after, FAST), (before, after), (spans, spans), options)
+    shown = [flip.first_divergence for flip in report.tasks.flipped]
+    assert all(text is None or text.startswith("step ") for text in shown)
+    assert any(shown)

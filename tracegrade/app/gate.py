@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracegrade.app.outcome_table import Row, Table, read_table
 from tracegrade.app.outcomes import COLUMNS, Reading, trials_of_check, trials_of_database, trials_of_table
@@ -15,6 +16,10 @@ from tracegrade.model.gate import GateReport
 from tracegrade.model.scored import ScoredTrial
 from tracegrade.score.gate import GatePolicy, gate
 from tracegrade.score.gate_sides import GateSide, InvariantRow
+
+if TYPE_CHECKING:
+    from tracegrade.app.check import CheckOptions
+    from tracegrade.app.trajectories import TrajectoryOptions
 
 DUCKDB_MAGIC = b"DUCK"
 HIDDEN_GAPS = frozenset({"calls_not_recorded", "orphan_spans", "no_root", "content_cut", "dropped_attributes"})
@@ -51,6 +56,8 @@ class GateQuestion:
         filters: rows taken of the tables, of baseline and candidate.
         grade: how to grade spans.
         policy: what makes the gate fail.
+        spans: spans of baseline and candidate, for the first divergent step of flipped tasks; an input that is spans
+            itself needs none.
     """
 
     baseline: str
@@ -60,6 +67,7 @@ class GateQuestion:
     filters: tuple[Mapping[str, str], Mapping[str, str]] = field(default_factory=lambda: ({}, {}))
     grade: GradeBy = field(default_factory=GradeBy)
     policy: GatePolicy = field(default_factory=GatePolicy)
+    spans: tuple[str | None, str | None] = (None, None)
 
 
 def run_gate(question: GateQuestion) -> GateReport:
@@ -74,7 +82,28 @@ def run_gate(question: GateQuestion) -> GateReport:
             zip((question.baseline, question.candidate), question.filters, strict=True)
         )
     ]
-    return gate(sides[0], sides[1], question.policy)
+    report = gate(sides[0], sides[1], question.policy)
+    spans = [
+        given or (side.name if side.from_spans else None) for given, side in zip(question.spans, sides, strict=True)
+    ]
+    if report.tasks.flipped and spans[0] is not None and spans[1] is not None:
+        from tracegrade.app.divergence import with_divergence
+
+        options = tuple(_trajectory_options(question.grade, which) for which in (0, 1))
+        return with_divergence(report, (sides[0], sides[1]), (spans[0], spans[1]), (options[0], options[1]))
+    return report
+
+
+def _trajectory_options(grade: GradeBy, which: int) -> TrajectoryOptions:
+    """How the spans of a side become trajectories, as `check` makes them."""
+    from tracegrade.app.check import trajectory_options
+
+    trials = None
+    if grade.tasks is not None and grade.trials[which] is not None:
+        from tracegrade.outcome.load import load_tasks, load_trials
+
+        trials = load_trials(Path(grade.trials[which] or ""), load_tasks(Path(grade.tasks)).tasks)
+    return trajectory_options(_check_options("", grade, which), trials)
 
 
 def load_side(path: str, reading: Reading, grade: GradeBy, which: int = 0) -> GateSide:
@@ -94,7 +123,7 @@ def load_side(path: str, reading: Reading, grade: GradeBy, which: int = 0) -> Ga
         return _side_of_database(file)
     table = _table(file, reading) if file.is_file() else None
     if table is None:
-        return side_of_check(path, _graded(path, grade, which))
+        return replace(side_of_check(path, _graded(path, grade, which)), from_spans=True)
     digest = _digest(file, reading)
     if table.document is not None:
         return side_of_check(path, table.document, digest)
@@ -133,23 +162,27 @@ def _digest(file: Path, reading: Reading) -> str:
 
 def _graded(path: str, grade: GradeBy, which: int) -> Row:
     """The check result of spans."""
-    from tracegrade.app.check import CheckOptions, run_check
+    from tracegrade.app.check import run_check
 
-    report = run_check(
-        CheckOptions(
-            paths=(path,),
-            invariants=grade.invariants,
-            tasks=grade.tasks,
-            trials=grade.trials[which],
-            task_key=grade.task_key,
-            trial_key=grade.trial_key,
-            group_by=grade.group_by,
-        )
-    )
+    report = run_check(_check_options(path, grade, which))
     if not report.trajectories:
         problem = next((i.error for i in report.inputs if i.error), "no trajectory in it")
         raise InputError(f"{path}: neither a check result, a table of outcomes, a database nor spans: {problem}")
     return report.model_dump(by_alias=True)
+
+
+def _check_options(path: str, grade: GradeBy, which: int) -> CheckOptions:
+    from tracegrade.app.check import CheckOptions
+
+    return CheckOptions(
+        paths=(path,),
+        invariants=grade.invariants,
+        tasks=grade.tasks,
+        trials=grade.trials[which],
+        task_key=grade.task_key,
+        trial_key=grade.trial_key,
+        group_by=grade.group_by,
+    )
 
 
 def side_of_check(path: str, document: Row, digest: str | None = None) -> GateSide:

@@ -103,6 +103,13 @@ def gate(
         str | None, typer.Option("--trial-key", metavar="ATTRIBUTE", help="Attribute that holds the trial.")
     ] = None,
     group_by: GroupByOption = None,
+    baseline_spans: Annotated[
+        str | None,
+        typer.Option("--baseline-spans", metavar="SPANS", help="Spans of the baseline: shows where flips part."),
+    ] = None,
+    candidate_spans: Annotated[
+        str | None, typer.Option("--candidate-spans", metavar="SPANS", help="Spans of the candidate.")
+    ] = None,
     alpha: Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="Two-sided level, all metrics.")] = 0.05,
     correction: Annotated[
         Literal["holm", "benjamini_hochberg"], typer.Option("--correction", help="For several gating metrics.")
@@ -159,6 +166,7 @@ def gate(
             seed=seed,
             resamples=resamples,
         ),
+        (baseline_spans, candidate_spans),
     )
     report = run_gate(question)
     renders = {

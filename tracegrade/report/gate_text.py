@@ -133,11 +133,12 @@ def _tasks(report: GateReport) -> Iterator[str]:
     lost = [flip for flip in lists.flipped if flip.change < 0]
     gained = [flip for flip in reversed(lists.flipped) if flip.change > 0]
     yield ""
-    for word, flips in (("lost", lost), ("gained", gained)):
+    for word, flips, most in (("lost", lost, SHOWN_FLIPS), ("gained", gained, SHOWN_FLIPS // 2)):
         if flips:
-            shown = "; ".join(_flip(flip) for flip in flips[:SHOWN_FLIPS])
-            more = f"; and {len(flips) - SHOWN_FLIPS} more" if len(flips) > SHOWN_FLIPS else ""
-            yield f"{word:<8} {counted(len(flips), 'task')}: {shown}{more}"
+            yield f"{word:<8} {counted(len(flips), 'task')}"
+            yield from (f"{INDENT}{_flip(flip)}" for flip in flips[:most])
+            if len(flips) > most:
+                yield f"{INDENT}and {len(flips) - most} more"
     yield f"same     {lists.always_pass} tasks always pass on both sides, {lists.never_pass} never: they tell nothing"
 
 

@@ -113,6 +113,8 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
     verdict, reasons = decide(baseline, candidate, tasks, metrics, policy)
     if verdict == "not_comparable":
         metrics = [metric.model_copy(update={"verdict": None}) for metric in metrics]
+    elif not policy.unpaired and same_trials(baseline, candidate):
+        metrics = [m if m.verdict is None else m.model_copy(update={"verdict": "pass"}) for m in metrics]
     if len(changes) > 1:
         warnings.append(
             Warned(
@@ -297,7 +299,8 @@ def describe(metric: GateMetric) -> str:
     if metric.verdict == "inconclusive":
         if metric.smallest_visible_drop is not None:
             said += f"; the smallest visible drop is {scale * metric.smallest_visible_drop:.1f} {sign}"
-        needed = [f"{metric.settled_by_tasks} tasks"] if metric.settled_by_tasks else []
+        unit = "units" if "unpaired" in difference.method else "tasks"
+        needed = [f"{metric.settled_by_tasks} {unit}"] if metric.settled_by_tasks else []
         needed += [f"{metric.settled_by_trials} trials a task"] if metric.settled_by_trials else []
         said += f"; about {' or '.join(needed)} would settle it" if needed else ""
     return said

@@ -266,7 +266,11 @@ def compare_unpaired(baseline: GateSide, candidate: GateSide, settings: Settings
     """Pass rate and rate of every rule, overall and by tag, without pairs."""
     sides = (baseline, candidate)
     tags = sorted({tag for side in sides for row in side.invariants for tag in row.tags})
-    rules = sorted({r.invariant for r in baseline.invariants} & {r.invariant for r in candidate.invariants})
+    rules = sorted(
+        {r.invariant for r in baseline.invariants}
+        & {r.invariant for r in candidate.invariants}
+        & {r.invariant for side in sides for r in side.invariants if r.passed is not None}
+    )
     results = []
     if all(side.trials for side in sides):
         results.append(compare_groups("pass_rate", None, (task_units(baseline), task_units(candidate)), settings))

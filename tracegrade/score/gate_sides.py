@@ -51,6 +51,7 @@ class GateSide:
         digest: hash of the input's bytes.
         n_trajectories: trajectories that were graded.
         lacking: kind of missing evidence → trajectories that lack it.
+        from_spans: whether `name` is a file of spans.
     """
 
     name: str
@@ -63,6 +64,7 @@ class GateSide:
     digest: str | None = None
     n_trajectories: int = 0
     lacking: Mapping[str, int] = field(default_factory=dict)
+    from_spans: bool = False
 
     @cached_property
     def settled(self) -> Settled:
