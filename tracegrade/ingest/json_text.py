@@ -75,15 +75,19 @@ class _Lines:
     def _read(self) -> Iterator[tuple[int, bytes | Spool]]:
         number = 1
         line = Spool(WHOLE_BYTES)
-        while block := self._stream.read(_BLOCK):
-            pieces = block.split(b"\n")
-            for piece in pieces[:-1]:
-                self._hold(line, piece, number)
-                yield from self._finished(line, number)
-                line = Spool(WHOLE_BYTES)
-                number += 1
-            self._hold(line, pieces[-1], number)
-        yield from self._finished(line, number)
+        try:
+            while block := self._stream.read(_BLOCK):
+                pieces = block.split(b"\n")
+                for piece in pieces[:-1]:
+                    self._hold(line, piece, number)
+                    yield from self._finished(line, number)
+                    line = Spool(WHOLE_BYTES)
+                    number += 1
+                self._hold(line, pieces[-1], number)
+            yield from self._finished(line, number)
+        except BaseException:
+            line.close()
+            raise
 
     def _finished(self, line: Spool, number: int) -> Iterator[tuple[int, bytes | Spool]]:
         if line.size > self._limit:
@@ -152,6 +156,39 @@ def _irregular(
     scanner = _Scanner()
     gathered: list[tuple[int, bytes | Spool]] = [(number, line)]
     text = Spool(WHOLE_BYTES)
+    try:
+        current, end = _gather(lines, line, text, gathered, scanner, options)
+    except BaseException:
+        text.close()
+        raise
+    if end is None or end < 0:
+        intake.skip(where, scanner.problem or "the document that starts here is cut or broken")
+        if text.on_disk:
+            yield from _carved(text, where, intake, whole=WHOLE_BYTES)
+        else:
+            _go_on(lines, gathered, scanner)
+        return
+    text.add(current[:end])
+    rest = current[end:].strip(_BLANK)
+    if rest:
+        lines.put_back([(gathered[-1][0], rest)])
+    framing = "document" if text.size > len(line) or not rest else "concatenated"
+    yield from _parsed(text, where, framing, intake)
+
+
+def _gather(
+    lines: _Lines,
+    line: bytes,
+    text: Spool,
+    gathered: list[tuple[int, bytes | Spool]],
+    scanner: _Scanner,
+    options: ReadOptions,
+) -> tuple[bytes, int | None]:
+    """Take lines until the document ends: all but the last into `text`, and, while they are few, into `gathered`.
+
+    Returns:
+        The last line taken, and the position in it after the document's end: None or negative where it has none.
+    """
     current = line
     end = scanner.feed(current)
     while end is None:
@@ -168,19 +205,7 @@ def _irregular(
         if _starts_again(current, line):
             break
         end = scanner.feed(current)
-    if end is None or end < 0:
-        intake.skip(where, scanner.problem or "the document that starts here is cut or broken")
-        if text.on_disk:
-            yield from _carved(text, where, intake, whole=WHOLE_BYTES)
-        else:
-            _go_on(lines, gathered, scanner)
-        return
-    text.add(current[:end])
-    rest = current[end:].strip(_BLANK)
-    if rest:
-        lines.put_back([(gathered[-1][0], rest)])
-    framing = "document" if text.size > len(line) or not rest else "concatenated"
-    yield from _parsed(text, where, framing, intake)
+    return current, end
 
 
 def _parsed(text: Spool, where: str, framing: str, intake: Intake) -> Iterator[tuple[JSON, str, str]]:

@@ -20,7 +20,7 @@ class ReadOptions:
         ratio_floor_bytes: below this size a ratio is not judged.
         max_depth: deepest nesting of lists and maps in one attribute value; a deeper value is dropped.
         max_value_bytes: longest text or byte string (UTF-8 bytes); a longer one is cut at a character.
-        max_line_bytes: longest line, message or document that is held in memory at once.
+        max_line_bytes: longest JSON line or document, and longest protobuf message.
         max_spans_per_trace: spans kept of one trace, the first by start, end and id.
     """
 
@@ -30,5 +30,5 @@ class ReadOptions:
     ratio_floor_bytes: int = 64 * MIB
     max_depth: int = 64
     max_value_bytes: int = 64 * MIB
-    max_line_bytes: int = 256 * MIB
+    max_line_bytes: int = 16 * GIB
     max_spans_per_trace: int = 200_000

@@ -12,8 +12,9 @@ import orjson
 
 from tracegrade.ingest.ids import hex_id
 from tracegrade.ingest.intake import Intake, cleaned
+from tracegrade.ingest.log_rows import log_row
 from tracegrade.ingest.options import ReadOptions
-from tracegrade.ingest.otlp_proto import TooDeep, log_row
+from tracegrade.ingest.proto_values import TooDeep
 from tracegrade.ingest.text import INT64_MAX, INT64_MIN, clean, cut_utf8, dumps, number, printable
 from tracegrade.model.values import JSON
 

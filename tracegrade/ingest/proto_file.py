@@ -12,10 +12,14 @@ from tracegrade.ingest import wire
 from tracegrade.ingest.intake import Intake
 from tracegrade.ingest.options import MIB, ReadOptions
 from tracegrade.ingest.otlp_proto import ProtoDecoder
+from tracegrade.ingest.proto_salvage import salvage
 from tracegrade.ingest.sniff import FRAME_HEADERS
+from tracegrade.ingest.spool import Buffer, Spool
 from tracegrade.ingest.unpack import Unpacked, compression_of, unpack_block
 
 _WINDOW: Final = 1 * MIB
+_LARGE: Final = 32 * MIB
+_LARGEST_FRAME: Final = 256 * MIB
 
 TakeJson = Callable[[bytes, str], None]
 """Takes one JSON document and its place."""
@@ -28,19 +32,79 @@ def read_bare(stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
     buf = stream.read(_WINDOW)
     while buf:
         used = _window(buf, decoder, base)
-        more = stream.read(_WINDOW if used or len(buf) < _WINDOW else len(buf))
+        base, buf = base + used, buf[used:] if used else buf
+        if buf and not _may_start(buf):
+            reason = f"no OTLP message starts with {buf[:8].hex(' ')}; from here on nothing was read"
+            intake.skip(f"byte {base}", reason)
+            return
+        size = _message_size(buf)
+        if size > _LARGE:
+            base, buf = _large(stream, buf, size, decoder, base, options)
+            continue
+        more = stream.read(max(_WINDOW, size - len(buf)))
         if not more:
-            if used < len(buf):
-                _tail(buf[used:], decoder, base + used)
+            if buf:
+                intake.skip(f"byte {base}", "the last message is cut; its whole spans were read")
+                salvage(decoder, buf, _first_signal(buf), base)
             return
-        if used == 0 and len(buf) > options.max_line_bytes:
-            intake.skip(
-                f"byte {base}",
-                f"a message of more than {options.max_line_bytes:,} bytes (max_line_bytes); nothing after it was read",
-            )
-            return
-        base += used
-        buf = b"".join((memoryview(buf)[used:], more)) if used < len(buf) else more
+        buf = b"".join((buf, more)) if buf else more
+
+
+def _may_start(buf: bytes) -> bool:
+    """Whether a message may start here: the tag of field 1, and a length."""
+    try:
+        return buf[0] == 0x0A and (len(buf) < 2 or wire.varint(buf, 1, len(buf))[0] >= 0)
+    except wire.WireError as error:
+        return error.cut
+
+
+def _message_size(buf: bytes) -> int:
+    """Bytes of the message that starts here, its header included; 0 while that is not known."""
+    try:
+        size, start = wire.varint(buf, 1, len(buf))
+    except wire.WireError:
+        return 0
+    return start + size
+
+
+def _large(
+    stream: Unpacked, buf: bytes, size: int, decoder: ProtoDecoder, base: int, options: ReadOptions
+) -> tuple[int, bytes]:
+    """A message (or frame) too large to be held: it goes to a file, and is decoded record by record from there.
+
+    Returns:
+        Where reading goes on, and the bytes that were read beyond the message.
+    """
+    intake = decoder.intake
+    if size > options.max_line_bytes:
+        limit = f"more than {options.max_line_bytes:,} (max_line_bytes)"
+        intake.skip(f"byte {base}", f"a message says {size:,} bytes, {limit}; from here on nothing was read")
+        return base, b""
+    spool = Spool(_LARGE)
+    try:
+        while spool.size + len(buf) < size:
+            spool.add(buf)
+            buf = stream.read(_WINDOW)
+            if not buf:
+                intake.skip(f"byte {base}", "the last message is cut; its whole spans were read")
+                break
+        rest = size - spool.size
+        spool.add(buf[:rest])
+        view = spool.view()
+        salvage(decoder, view, _first_signal(view), base)
+    finally:
+        spool.close()
+    left = buf[rest:]
+    return base + size, left or stream.read(_WINDOW)
+
+
+def _first_signal(buf: Buffer) -> str:
+    """The signal of the message that starts here, which may be cut."""
+    try:
+        size, start = wire.varint(buf, 1, len(buf))
+        return wire.signal_of(buf, start, min(start + size, len(buf)), partial=True) or "traces"
+    except wire.WireError:
+        return "traces"
 
 
 def _window(buf: bytes, decoder: ProtoDecoder, base: int) -> int:
@@ -76,23 +140,6 @@ def _signal(buf: bytes, start: int, end: int, current: str | None) -> str:
         return current or "traces"
 
 
-def _tail(rest: bytes, decoder: ProtoDecoder, offset: int) -> None:
-    """What follows the last complete message: the whole spans of a cut one are taken."""
-    if rest[0] != 0x0A:
-        decoder.intake.skip(
-            f"byte {offset}",
-            f"no OTLP message starts with {rest[:8].hex(' ')}; the last {len(rest):,} bytes were left out",
-        )
-        return
-    try:
-        _, start = wire.varint(rest, 1, len(rest))
-        signal = _signal(rest, start, len(rest), None)
-    except wire.WireError:
-        signal = "traces"
-    decoder.intake.skip(f"byte {offset}", "the last message is cut; its whole spans were read")
-    decoder.salvage(rest, signal, offset)
-
-
 def read_framed(stream: Unpacked, framing: str, intake: Intake, options: ReadOptions, take_json: TakeJson) -> str:
     """Read framed messages.
 
@@ -100,31 +147,35 @@ def read_framed(stream: Unpacked, framing: str, intake: Intake, options: ReadOpt
         What the frames hold: `proto` or `json`, with `+gzip` or `+zstd` where they are compressed one by one.
     """
     decoder = ProtoDecoder(intake, options)
-    base = stream.offset
+    base, pos = stream.offset, 0
     buf = stream.read(_WINDOW)
     kind = ""
-    pos = 0
     while True:
         header = _header(buf, pos, framing)
-        if header is None or header[1] + header[0] > len(buf):
-            missing = _WINDOW if header is None else header[1] + header[0] - len(buf)
-            if header is not None and header[0] > options.max_line_bytes:
-                limit = f"more than {options.max_line_bytes:,} (max_line_bytes)"
-                intake.skip(
-                    f"byte {base + pos}", f"a frame says {header[0]:,} bytes, {limit}; nothing after it was read"
-                )
+        if header is not None and header[0] + header[1] <= len(buf):
+            size, start = header
+            if size:
+                kind = _frame(buf[start : start + size], decoder, base + start, options, take_json) or kind
+            pos = start + size
+            continue
+        if header is not None and header[0] > _LARGE and buf[header[1] : header[1] + 1] == b"\x0a":
+            base, buf = _large(stream, buf[header[1] :], header[0], decoder, base + header[1], options)
+            kind, pos = "proto", 0
+            if not buf:
                 return kind
-            more = stream.read(max(missing, _WINDOW))
-            if more:
-                base, buf, pos = base + pos, buf[pos:] + more, 0
-                continue
+            continue
+        if header is not None and header[0] > min(options.max_line_bytes, _LARGEST_FRAME):
+            limit = f"more than {min(options.max_line_bytes, _LARGEST_FRAME):,} (max_line_bytes)"
+            intake.skip(
+                f"byte {base + pos}", f"a frame says {header[0]:,} bytes, {limit}; from here on nothing was read"
+            )
+            return kind
+        more = stream.read(_WINDOW if header is None else max(_WINDOW, header[1] + header[0] - len(buf)))
+        if not more:
             if pos < len(buf):
                 _cut_frame(buf[pos:] if header is None else buf[header[1] :], decoder, base + pos, header)
             return kind
-        size, start = header
-        if size:
-            kind = _frame(buf[start : start + size], decoder, base + start, options, take_json) or kind
-        pos = start + size
+        base, buf, pos = base + pos, buf[pos:] + more, 0
 
 
 def _header(buf: bytes, pos: int, framing: str) -> tuple[int, int] | None:
@@ -160,8 +211,4 @@ def _cut_frame(rest: bytes, decoder: ProtoDecoder, offset: int, header: tuple[in
     expected = "a frame header" if header is None else f"a frame of {header[0]:,} bytes"
     decoder.intake.skip(f"byte {offset}", f"the file ends inside {expected}; {len(rest):,} bytes of it are there")
     if header is not None and rest[:1] == b"\x0a":
-        try:
-            _, start = wire.varint(rest, 1, len(rest))
-        except wire.WireError:
-            return
-        decoder.salvage(rest, _signal(rest, start, len(rest), None), offset + 4)
+        salvage(decoder, rest, _first_signal(rest), offset + 4)

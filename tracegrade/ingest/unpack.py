@@ -16,6 +16,7 @@ from tracegrade.ingest.options import MIB, ReadOptions
 GZIP: Final = b"\x1f\x8b\x08"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BLOCK: Final = 1 * MIB
+_MAX_PACKED_MESSAGE: Final = 256 * MIB
 
 
 def compression_of(head: bytes) -> str:
@@ -228,15 +229,16 @@ def unpack_block(block: bytes, options: ReadOptions) -> bytes:
     """Unpack one small archive held in memory, as the Collector writes for each message.
 
     Raises:
-        ValueError: it is damaged, cut or over `max_line_bytes`.
+        ValueError: it is damaged, cut, or unpacks to more than `max_line_bytes` or 256 MiB.
     """
     import io
 
+    limit = min(options.max_line_bytes, _MAX_PACKED_MESSAGE)
     problems: list[str] = []
     stream = Unpacked(io.BytesIO(block), "message", options, lambda where, reason: problems.append(reason))
-    out = stream.read(options.max_line_bytes + 1)
+    out = stream.read(limit + 1)
     if problems:
         raise ValueError(problems[0])
-    if len(out) > options.max_line_bytes:
-        raise ValueError(f"it unpacks to more than {options.max_line_bytes:,} bytes (max_line_bytes)")
+    if len(out) > limit:
+        raise ValueError(f"it unpacks to more than {limit:,} bytes (max_line_bytes)")
     return out

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tracegrade.ingest.spool import Buffer
+
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 Field = tuple[int, int, int, int]
@@ -23,7 +25,7 @@ class WireError(ValueError):
         super().__init__(f"byte {position}: {reason}")
 
 
-def varint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
+def varint(buf: Buffer, pos: int, end: int) -> tuple[int, int]:
     """Read one varint; returns its value and the position after it.
 
     Raises:
@@ -47,7 +49,7 @@ def varint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
             raise WireError(start, "a number is longer than 10 bytes")
 
 
-def fields(buf: bytes, start: int, end: int, partial: bool = False) -> Iterator[Field]:
+def fields(buf: Buffer, start: int, end: int, partial: bool = False) -> Iterator[Field]:
     """Iterate the fields of one message.
 
     Args:
@@ -88,7 +90,7 @@ def fields(buf: bytes, start: int, end: int, partial: bool = False) -> Iterator[
         pos = stop
 
 
-def signal_of(buf: bytes, start: int, end: int, partial: bool = False) -> str | None:
+def signal_of(buf: Buffer, start: int, end: int, partial: bool = False) -> str | None:
     """What one Resource… message (field 1 of every OTLP request) carries.
 
     Returns:
@@ -113,7 +115,7 @@ def signal_of(buf: bytes, start: int, end: int, partial: bool = False) -> str | 
     return seen
 
 
-def _record_signal(buf: bytes, start: int, end: int, partial: bool) -> str:
+def _record_signal(buf: Buffer, start: int, end: int, partial: bool) -> str:
     """The signal of one record, from fields that only one of the record types has."""
     found: set[tuple[int, int]] = set()
     sizes: dict[int, int] = {}
@@ -137,7 +139,7 @@ def _record_signal(buf: bytes, start: int, end: int, partial: bool) -> str:
     return "traces"
 
 
-def _is_metric(buf: bytes, start: int, end: int) -> bool:
+def _is_metric(buf: Buffer, start: int, end: int) -> bool:
     """Whether a record has a data field (gauge 5, sum 7, histogram 9, exponential 10, summary 11) with data points."""
     for number, kind, a, b in fields(buf, start, end):
         if kind == LENGTH and number in (5, 7, 9, 10, 11):
