@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,9 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracegrade.app.load import load
+from tracegrade.app.replay_grade import read_result
 from tracegrade.app.trajectories import TrajectoryOptions, iter_trajectories
 from tracegrade.dialects.logs import spans_from_logs
-from tracegrade.errors import InputError, UsageError
+from tracegrade.errors import UsageError
 from tracegrade.ingest import ReadOptions
 from tracegrade.ingest.otlp_write import format_of, write_spans
 from tracegrade.model.load import LoadReport
@@ -295,23 +295,10 @@ def _manifest(
 # ---------------------------------------------------------------------- results of a check
 
 
-def _document(path: Path, schema: str) -> dict[str, Any]:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise InputError(f"{path}: not JSON; expected the JSON that `{schema}` gives") from None
-    found = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(found, str) or not found.startswith(f"tracegrade/{schema}/"):
-        raise InputError(f"{path}: a document of `{found}`; expected `tracegrade/{schema}/…`")
-    return dict(document)
-
-
 def _results(path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None:
         return {}
-    return {t["trajectory_id"]: t for t in _document(path, "check").get("trajectories", ())}
+    return {t["trajectory_id"]: t for t in read_result(path).get("trajectories", ())}
 
 
 def _known(results: Mapping[str, dict[str, Any]], trajectory: Trajectory) -> tuple[str | None, Sequence[str]]:
@@ -335,9 +322,9 @@ def rates(result: Path, manifest: Path | None, options: SampleOptions) -> RatesR
         InputError: a file is not what it should be.
         UsageError: there is neither manifest nor spans.
     """
-    document = _document(result, "check")
+    document = read_result(result)
     if manifest is not None:
-        drawn = _document(manifest, "sample")
+        drawn = read_result(manifest, "sample")
         weights = {t["trajectory_id"]: float(t["weight"]) for t in drawn["trajectories"]}
         source = f"the manifest {manifest.name} ({drawn['weights_from']})"
     elif options.paths or options.db:
