@@ -99,6 +99,16 @@ def test_committed_schemas_say_what_the_types_say() -> None:
         assert committed == schemas.render(name), f"{name}: run `python .ci/schemas.py`"
 
 
+def test_every_function_that_gives_a_schema_is_published() -> None:
+    defined = {
+        name
+        for path in (REPO / "tracegrade").rglob("*.py")
+        for name in re.findall(r"^def (\w+)_schema\(\) -> dict", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if not name.startswith("_")
+    }
+    assert defined == set(script("schemas").SOURCES)
+
+
 def test_the_reference_of_commands_is_what_help_prints() -> None:
     committed = (REPO / "docs" / "cli.md").read_text(encoding="utf-8")
     assert committed == script("cli_docs").render(), "run `python .ci/cli_docs.py`"

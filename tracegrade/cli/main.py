@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "dialects": Entry("tracegrade.cli.dialects:app", "Which instrumentations are known; how a span was read."),
         "receive": Entry("tracegrade.cli.receive:app", "Listen for OTLP and keep or grade what an agent sends."),
         "redact": Entry("tracegrade.cli.redact:app", "Take secrets and personal data out of spans."),
+        "sample": Entry("tracegrade.cli.sample:app", "Choose a reproducible subset of production traces."),
         "sql": Entry("tracegrade.cli.sql:app", "Query a database that `--db` kept."),
     },
     "Set-up": {
