@@ -82,6 +82,9 @@ ReplayStatus: TypeAlias = Literal["replayed", "not_replayable", "miss", "error",
 """`miss`, `timeout`, `crash` and `error` are errors of the replay, never scores."""
 
 
+CallVerdict: TypeAlias = Literal["same", "different", "unknown", "error"]
+
+
 class CallReport(Record):
     """One recorded call that was executed again.
 
@@ -91,7 +94,7 @@ class CallReport(Record):
 
     seq: int
     tool: str
-    verdict: Literal["same", "different", "unknown", "error"]
+    verdict: CallVerdict
     message: str = ""
     span_ids: tuple[str, ...] = ()
 
