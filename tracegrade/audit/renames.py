@@ -1,0 +1,168 @@
+"""What stands under another name now: services, scopes, operations and attributes, by place, meaning and value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from tracegrade.audit.base import Place
+from tracegrade.audit.semconv import replacements
+from tracegrade.dialects.registry import built_in
+from tracegrade.model.audit import AttributeProfile, OperationProfile
+
+Operations = Mapping[Place, OperationProfile]
+Hashes = Mapping[tuple[Place, str], frozenset[bytes]]
+
+_LIKE = 0.3
+_SAME_VALUES = 0.5
+_FAMILIES = {
+    "gen_ai.prompt.": ("input_messages", "system_instructions"),
+    "gen_ai.completion.": ("output_messages",),
+    "llm.input_messages.": ("input_messages",),
+    "llm.output_messages.": ("output_messages",),
+    "llm.request.functions.": ("definitions",),
+    "llm.tools.": ("definitions",),
+    "log:gen_ai.choice": ("output_messages",),
+    "log:gen_ai.": ("input_messages", "system_instructions"),
+    "event:gen_ai.choice": ("output_messages",),
+    "event:gen_ai.": ("input_messages", "system_instructions"),
+    "events": ("input_messages", "output_messages"),
+    "all_messages_events": ("input_messages", "output_messages"),
+}
+"""Beginnings of names under which an instrumentation spreads one thing over many attributes or events."""
+
+
+def align(before: Operations, now: Operations) -> tuple[dict[Place, Place], list[tuple[str, str, str]]]:
+    """Each place of the baseline with the candidate's place that is the same thing, and what was renamed for it.
+
+    Returns:
+        Baseline place → candidate place, for those that are still there; and (what, old name, new name), where what is
+        `service`, `scope` or `operation`.
+    """
+    renames: list[tuple[str, str, str]] = []
+    services = _services(before, now)
+    found: dict[Place, Place] = {}
+    for old_service, new_service in services.items():
+        if old_service != new_service:
+            renames.append(("service", old_service, new_service))
+        old_scopes = _scopes(before, old_service)
+        new_scopes = _scopes(now, new_service)
+        for old_scope, new_scope in _pair(old_scopes, new_scopes).items():
+            if old_scope != new_scope:
+                renames.append(("scope", old_scope, new_scope))
+            olds = {p.operation: before[p] for p in before if p[:2] == (old_service, old_scope)}
+            news = {p.operation: now[p] for p in now if p[:2] == (new_service, new_scope)}
+            for old, new in _pair_operations(olds, news).items():
+                if old != new:
+                    renames.append(("operation", old, new))
+                found[Place(old_service, old_scope, old)] = Place(new_service, new_scope, new)
+    return found, renames
+
+
+def _services(before: Operations, now: Operations) -> dict[str, str]:
+    olds, news = {p.service for p in before}, {p.service for p in now}
+    same = {s: s for s in olds & news}
+    gone, come = sorted(olds - news), sorted(news - olds)
+    if len(gone) == 1 and len(come) == 1:
+        same[gone[0]] = come[0]
+    return same
+
+
+def _scopes(operations: Operations, service: str) -> dict[str, set[str]]:
+    """Scope → what it records: its operations' roles and the names of their attributes."""
+    found: dict[str, set[str]] = {}
+    for place, operation in operations.items():
+        if place.service == service:
+            found.setdefault(place.scope, set()).update({f"role {operation.role}"}, _meaning(operation))
+    return found
+
+
+def _meaning(operation: OperationProfile) -> set[str]:
+    return set(operation.attributes)
+
+
+def _pair(olds: Mapping[str, set[str]], news: Mapping[str, set[str]]) -> dict[str, str]:
+    """Names that are on both sides, and those that are gone with the most alike of those that came."""
+    pairs = {n: n for n in olds if n in news}
+    come = {n for n in news if n not in olds}
+    ranked = sorted(
+        ((_alike(olds[a], news[b]), a, b) for a in olds if a not in news for b in come),
+        key=lambda x: (-x[0], x[1], x[2]),
+    )
+    for score, a, b in ranked:
+        if score >= _LIKE and a not in pairs and b in come:
+            pairs[a] = b
+            come.discard(b)
+    return pairs
+
+
+def _pair_operations(olds: Mapping[str, OperationProfile], news: Mapping[str, OperationProfile]) -> dict[str, str]:
+    roles = {o.role for o in olds.values()} & {o.role for o in news.values()}
+    pairs = {n: n for n in olds if n in news}
+    for role in sorted(roles):
+        gone = {n: _meaning(o) for n, o in olds.items() if o.role == role and n not in news}
+        come = {n: _meaning(o) for n, o in news.items() if o.role == role and n not in olds}
+        pairs.update(_pair(gone, come))
+    return pairs
+
+
+def _alike(a: set[str], b: set[str]) -> float:
+    return len(a & b) / len(a | b) if a | b else 0.0
+
+
+def successor(
+    name: str,
+    old: AttributeProfile,
+    new: Mapping[str, AttributeProfile],
+    come: Iterable[str],
+    hashes: tuple[frozenset[bytes], Mapping[str, frozenset[bytes]]],
+) -> str | None:
+    """The attribute under which a vanished one stands now; None where there is none.
+
+    Args:
+        name: the vanished attribute.
+        old: how it stood.
+        new: the attributes of the same place now.
+        come: those of them that were not there before.
+        hashes: of its values, and of the values of each new attribute; empty where only counts are known.
+    """
+    ranked: list[tuple[int, float, str]] = []
+    for candidate in come:
+        same = _overlap(hashes[0], hashes[1].get(candidate, frozenset()))
+        if _one_thing(name, old, candidate, new[candidate]):
+            ranked.append((0, -same, candidate))
+        elif same >= _SAME_VALUES and len(hashes[0]) > 1 and _same_types(old, new[candidate]):
+            ranked.append((1, -same, candidate))
+    return min(ranked)[2] if ranked else None
+
+
+def _overlap(a: frozenset[bytes], b: frozenset[bytes]) -> float:
+    return len(a & b) / min(len(a), len(b)) if a and b else 0.0
+
+
+def _same_types(old: AttributeProfile, new: AttributeProfile) -> bool:
+    return bool(set(old.types) & set(new.types))
+
+
+def _one_thing(name: str, old: AttributeProfile, other: str, new: AttributeProfile) -> bool:
+    """Whether two names are spellings of one thing: by the conventions, or by what is read from them."""
+    known = replacements()
+    if known.get(name) == other or known.get(other) == name:
+        return True
+    fields = _fields().get(name, frozenset()) | set(old.feeds)
+    if fields & (_fields().get(other, frozenset()) | set(new.feeds)):
+        return True
+    family = next((f for start, f in _FAMILIES.items() if name.startswith(start)), ())
+    return bool(set(family) & (_fields().get(other, frozenset()) | set(new.feeds)))
+
+
+@cache
+def _fields() -> dict[str, frozenset[str]]:
+    """Attribute → the fields that some dialect reads from it."""
+    found: dict[str, set[str]] = {}
+    for compiled in built_in():
+        for field, specs in compiled.dialect.fields.items():
+            for spec in specs:
+                if not spec.startswith("@"):
+                    found.setdefault(spec.partition("|")[0], set()).add(field)
+    return {k: frozenset(v) for k, v in found.items()}

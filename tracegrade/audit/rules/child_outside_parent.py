@@ -1,0 +1,40 @@
+"""Children that begin before or end after their parent, on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tracegrade.audit.base import Options, Rule, Scene, Sighting, place_of
+
+
+def look(scene: Scene, options: Options) -> Iterator[Sighting]:
+    """Children outside of their parents."""
+    for facts in scene.forest.facts:
+        above = scene.forest.by_key.get((facts.span.trace_id, facts.span.parent_span_id or ""))
+        if above is None or facts.role is None or facts.span.kind in (4, 5) or above.span.kind in (4, 5):
+            continue
+        one_clock = scene.forest.clock(facts.span) == scene.forest.clock(above.span)
+        a, b = above.span, facts.span
+        if a.start_ns is None or b.start_ns is None or a.end_ns is None or b.end_ns is None:
+            continue
+        tick = max(a.precision_ns, b.precision_ns)
+        early, late = a.start_ns - b.start_ns, b.end_ns - a.end_ns
+        if one_clock and max(early, late) >= tick:
+            yield Sighting(
+                "children lie outside of their parent",
+                place_of(facts),
+                facts.span,
+                expected="a child within its parent's time",
+                observed=f"{max(early, late) / 1e6:.3f} ms outside of `{a.name}`",
+            )
+
+
+RULE = Rule(
+    id="child-outside-parent",
+    family="structure",
+    level="info",
+    summary="A span lies outside of its parent's time, on the same clock.",
+    why="Containment says nothing of such spans; parallel tools that share the wrong parent look like this.",
+    fix="Pass the right context into threads and tasks; end the parent after its children.",
+    look=look,
+)
