@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracegrade.app.outcome_table import Row, Table, as_text, map_columns, read_table
 from tracegrade.errors import InputError, Problem, RuleFileError, UsageError, did_you_mean
 from tracegrade.model.scored import INFRASTRUCTURE, ScoredTrial
+from tracegrade.score.copies import fingerprint_of
+
+if TYPE_CHECKING:
+    from tracegrade.store.db import Store
 
 COLUMNS: Final[dict[str, str]] = {
     "task_id": "the task",
@@ -289,15 +293,39 @@ def trials_of_database(path: Path) -> list[ScoredTrial]:
     if not path.exists():
         raise InputError(f"--db {path}: no such file")
     with Store.open(path) as store:
-        result = store.query("SELECT * FROM outcomes")
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        rows = _records(store, "SELECT * FROM outcomes")
+        usage = {row["trajectory_id"]: row for row in _records(store, USAGE_OF_TRAJECTORIES)}
+        acts: dict[str, list[tuple[str, str, str]]] = {}
+        for row in _records(store, ACTS_OF_TRAJECTORIES):
+            acts.setdefault(row["trajectory_id"], []).append((row["kind"], row["tool"], row["content"]))
     if not rows:
         raise InputError(
             f"--db {path}: no outcomes in it; run `tracegrade check … --db {path} --tasks FILE --trials FILE` first"
         )
     for row in rows:
         row["outcome"] = {"verdict": row["verdict"] or "unknown"}
+        row["usage"] = usage.get(row["trajectory_id"])
+        row["fingerprint"] = fingerprint_of(acts.get(row["trajectory_id"], []))
     return [_checked(f"{path}: outcomes", row, {}) for row in rows]
+
+
+USAGE_OF_TRAJECTORIES = "SELECT trajectory_id, input_tokens, output_tokens, cost_usd FROM trajectories"
+ACTS_OF_TRAJECTORIES = """
+SELECT trajectory_id,
+       CASE kind WHEN 'tool_call' THEN 'call' ELSE 'text' END AS kind,
+       CASE kind WHEN 'tool_call' THEN coalesce(tool, '') ELSE '' END AS tool,
+       CASE kind WHEN 'tool_call' THEN CAST(arguments AS VARCHAR) ELSE text END AS content
+FROM steps
+WHERE NOT coalesce(prior, false)
+  AND ((kind = 'tool_call' AND arguments_state = 'captured')
+       OR (kind = 'message' AND role = 'assistant' AND text IS NOT NULL))
+ORDER BY trajectory_id, seq
+"""
+
+
+def _records(store: Store, sql: str) -> list[Row]:
+    result = store.query(sql)
+    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
 
 
 def outcomes_of(paths: Sequence[str], reading: Reading) -> tuple[list[ScoredTrial], list[Row]]:

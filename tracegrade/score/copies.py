@@ -20,17 +20,26 @@ def fingerprint(trajectory: Trajectory) -> str | None:
 
     None where nothing of it was captured, since two trials of which nothing is known are not known to be equal.
     """
-    parts = []
+    acts = []
     for step in trajectory.steps:
         if step.prior:
             continue
         if step.kind == "tool_call" and step.arguments_state == "captured":
-            parts.append(["call", step.tool, canonical(step.arguments)])
+            acts.append(("call", step.tool or "", canonical(step.arguments)))
         elif step.kind == "message" and step.role == "assistant" and step.text is not None:
-            parts.append(["text", step.text])
-    if not parts:
+            acts.append(("text", "", step.text))
+    return fingerprint_of(acts)
+
+
+def fingerprint_of(acts: Sequence[tuple[str, str, str]]) -> str | None:
+    """The hash of acts in order: (`call`, tool, canonical arguments) or (`text`, nothing, what was said).
+
+    >>> fingerprint_of([]) is None
+    True
+    """
+    if not acts:
         return None
-    return hashlib.sha256(canonical(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical([list(act) for act in acts]).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def equal_pairs(trials: Iterable[ScoredTrial]) -> tuple[int, int]:
