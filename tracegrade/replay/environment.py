@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import orjson
+
 from tracegrade.errors import UsageError
 from tracegrade.model.values import JSON
 
@@ -92,6 +94,10 @@ def as_json(value: Any) -> JSON:
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
     try:
+        return orjson.loads(orjson.dumps(value))
+    except (TypeError, orjson.JSONEncodeError):
+        pass
+    try:  # integers beyond 64 bits, and whatever is no JSON as text
         return json.loads(json.dumps(value, default=str))
     except (TypeError, ValueError):
         return str(value)

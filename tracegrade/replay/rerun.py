@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import orjson
 
@@ -122,8 +123,14 @@ def rerun(calls: Sequence[RecordedCall], initial: bytes, factory: Factory, recor
         reports.append(_compared(call, result, raised))
     final = as_json(environment.state)
     differs = None if recorded_final is MISSING else tuple(_lines(recorded_final, final))
-    patch = state_patch(json.loads(initial), final)
+    patch = state_patch(_parsed(initial), final)
     return Rerun(patch, tuple(reports), tuple(digests), state_digest(final), differs)
+
+
+@lru_cache(maxsize=1)
+def _parsed(initial: bytes) -> JSON:
+    """The initial state, shared by repeats and by trials over one state; nothing may change it."""
+    return json.loads(initial)
 
 
 def _lines(recorded: JSON, found: JSON) -> Iterator[str]:
