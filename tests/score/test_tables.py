@@ -241,7 +241,7 @@ def test_copies_are_seen_in_a_database(tmp_path: Path) -> None:
              "arguments_state": "captured", "prior": False}
             for i in range(4)
         ] + [
-            {"trajectory_id": f"x{i}", "seq": 1, "kind": "message", "role": "assistant", "text": "Done.", "prior": False}
+            {"trajectory_id": f"x{i}", "seq": 1, "kind": "message", "role": "assistant", "text": "Done."}
             for i in range(4)
         ]  # fmt: skip
         store.append_table("outcomes", pa.Table.from_pylist(trials))

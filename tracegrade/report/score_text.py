@@ -159,7 +159,7 @@ def _errors(report: ScoreReport) -> Iterator[str]:
     clustered = "none (one cluster)" if error.clustered is None else f"{100 * error.clustered:.2f} points"
     naive = "–" if error.naive is None else f"{100 * error.naive:.2f} points"
     yield ""
-    yield f"standard error  naive {naive}, clustered {clustered}; {error.n_clusters} clusters, J_eff {error.j_eff:.1f}"
+    yield f"standard error  naive {naive}, clustered {clustered}; {counted(error.n_clusters, 'cluster')}, J_eff {error.j_eff:.1f}"
     yield f"{INDENT}{error.claim}"
 
 

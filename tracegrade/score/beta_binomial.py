@@ -316,9 +316,9 @@ def curve_interval(
 ) -> dict[int, tuple[tuple[float, float], tuple[float, float]]]:
     """Parametric-bootstrap percentile intervals of the fitted curve, and nothing where it is not defined.
 
-    Counts are drawn from the fit with the data's own n, fitted again, and the quantiles of the curves taken. Where the
-    fit lies at a boundary whose copies show no spread, the posterior of `tracegrade.score.posterior` is the better
-    interval, and the result is empty.
+    Counts are drawn from the fit with the data's own n, fitted again, and the quantiles of the curves taken. A fit at a
+    boundary says nothing about how far the spread of tasks may be from it: the result is then empty, and the posterior
+    of `tracegrade.score.posterior` is the interval to use.
 
     Returns:
         k → (interval of pass^k, interval of pass@k).
@@ -329,7 +329,7 @@ def curve_interval(
     keep = trials > 0
     trials, passes = trials[keep], passes[keep]
     fitted = fit(trials, passes)
-    if fitted.boundary not in (None, "no_overdispersion"):
+    if fitted.boundary is not None:
         return {}
     refits = _refit(fitted, trials, draws, seed)
     tails = [(1 - confidence) / 2, 0.5 + confidence / 2]

@@ -121,7 +121,7 @@ def _curves_of(n: Ints, c: Ints, clusters: Floats | None, ks: list[int], setting
                 target[k] = (
                     value,
                     jeffreys(value * units, units, settings.confidence),
-                    f"Jeffreys, n = {units:g} {unit}",
+                    f"Jeffreys, {units:g} {unit if units != 1 else unit[:-1]}",
                 )
             else:
                 low, high = posterior[k][0 if offset == 0 else 1]

@@ -385,7 +385,7 @@ def _warnings(settled: Settled, counts: Counts, ks: list[int]) -> Iterable[Warne
     if len(scored) < 10:
         yield Warned(
             code="few_tasks",
-            message=f"Only {len(scored)} tasks are scored: a bootstrap interval from so few "
+            message=f"Only {len(scored)} task{'s are' if len(scored) > 1 else ' is'} scored: a bootstrap interval from so few "
             "is too narrow (docs/scores.md has the measured coverage).",
             context={"tasks": len(scored)},
         )
