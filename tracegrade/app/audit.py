@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 DEFAULT_PACKS = ("core",)
 _AT_ONCE = 128
+_LARGEST_PROFILE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,8 @@ def run_audit(options: AuditOptions) -> AuditReport:
     down = slipped(floors.floors, now) if floors is not None else []
     ledger.conclude(Totals(counts, taken.loaded, comparison, down))
     findings, idle = waive(ledger.findings(), waivers, options.today or date.today())
-    summary = conclusion(findings, shares, options.fail_on)
+    unreadable = [i.path for i in taken.loaded.inputs if i.error is not None] if taken.loaded is not None else []
+    summary = conclusion(findings, shares, options.fail_on, unreadable)
     if options.ratchet is not None and counts.shares["trajectories"]:
         _write_ratchet(options.ratchet, tightened(floors.floors if floors is not None else {}, now))
     before = _coverage_before(comparison)
@@ -274,10 +276,11 @@ def read_profile(paths: Sequence[str]) -> AuditProfile | None:
     import orjson
     from pydantic import ValidationError
 
-    if len(paths) != 1 or not Path(paths[0]).is_file() or Path(paths[0]).suffix != ".json":
+    path = Path(paths[0])
+    if len(paths) != 1 or not path.is_file() or path.stat().st_size > _LARGEST_PROFILE:
         return None
     try:
-        data = orjson.loads(Path(paths[0]).read_bytes())
+        data = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError:
         return None
     if not isinstance(data, dict) or not str(data.get("schema", "")).startswith("tracegrade/audit-profile/"):

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tracegrade.audit.base import NOWHERE, Place
 from tracegrade.audit.noise import ALPHA, fall_p, holm, none_p
-from tracegrade.audit.renames import Hashes, align, successor
+from tracegrade.audit.renames import Hashes, align, family, successor
 from tracegrade.model.audit import AttributeProfile, AuditProfile, OperationProfile
 from tracegrade.model.verdict import Level
 
@@ -171,6 +171,7 @@ def _operation(work: _Work, place: Place, at: Place, old: OperationProfile, new:
     come = [a for a in new.attributes if a not in old.attributes and not a.startswith("@")]
     value_hashes = {c: work.hashes_now.get((at, c), frozenset()) for c in come}
     used: set[str] = set()
+    families: dict[tuple[str, str], list[AttributeProfile]] = {}
     for name, a in old.attributes.items():
         b = new.attributes.get(name)
         if b is not None:
@@ -180,6 +181,10 @@ def _operation(work: _Work, place: Place, at: Place, old: OperationProfile, new:
         heir = None if name.startswith("@") else successor(name, a, new.attributes, come, (mine, value_hashes))
         if heir is not None:
             used.add(heir)
+            start = family(name)
+            if start is not None:
+                families.setdefault((start, heir), []).append(a)
+                continue
             work.told.append(
                 Change("attribute-renamed", "warning", place, name, heir, (a.all, old.trajectories),
                        (new.attributes[heir].all, new.trajectories), feeds=a.feeds)
@@ -191,8 +196,13 @@ def _operation(work: _Work, place: Place, at: Place, old: OperationProfile, new:
         change = Change(
             rule, "error", place, name, before=(a.some, old.trajectories), after=(0, new.trajectories), feeds=feeds
         )
-        whole = a.all == old.trajectories == n
+        whole = a.all == old.trajectories and (a.all > 1 or n == 1)
         work.tests.append(_Test("none", none_p(a.some, old.trajectories, new.trajectories), change, whole=whole))
+    for (start, heir), spread in families.items():
+        feeds = tuple(sorted({f for a in spread for f in a.feeds}))
+        before = (max(a.some for a in spread), old.trajectories)
+        after = (new.attributes[heir].some, new.trajectories)
+        work.told.append(Change("attribute-renamed", "warning", place, f"{start}*", heir, before, after, feeds=feeds))
     for name in come:
         if name not in used:
             b = new.attributes[name]

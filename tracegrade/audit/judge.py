@@ -9,7 +9,7 @@ from datetime import date
 from tracegrade.audit.fixes import FIXES, content_fix
 from tracegrade.audit.profile import Counts
 from tracegrade.checks.finding import NEXT_ACTION
-from tracegrade.errors import EXIT_FAIL, EXIT_PASS
+from tracegrade.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
 from tracegrade.model.audit import (
     AttributeBytes,
     AuditFinding,
@@ -55,10 +55,13 @@ def _covers(waiver: AuditWaiver, finding: AuditFinding) -> bool:
     )
 
 
-def conclusion(findings: Iterable[AuditFinding], shares: Shares, fail_on: FailOnLevel) -> AuditSummary:
+def conclusion(
+    findings: Iterable[AuditFinding], shares: Shares, fail_on: FailOnLevel, unreadable: Sequence[str] = ()
+) -> AuditSummary:
     """The verdict: a finding at the level that was named, or worse, fails, unless it is waived.
 
-    No telemetry fails whatever the level.
+    No telemetry fails whatever the level. Files that cannot be read make the exit code 2 where nothing else fails, or
+    where nothing else was read.
     """
     listed = list(findings)
     live = [f for f in listed if f.waived is None]
@@ -67,8 +70,10 @@ def conclusion(findings: Iterable[AuditFinding], shares: Shares, fail_on: FailOn
     reasons = [f"{f.rule}: {f.message}" for f in failing[:5]]
     if len(failing) > 5:
         reasons.append(f"and {len(failing) - 5} more findings at level {fail_on} or worse")
+    reasons += [f"{path}: cannot be read" for path in unreadable[:5]]
+    broken = unreadable and (not failing or not shares.trajectories)
     return AuditSummary(
-        exit_code=EXIT_FAIL if failing else EXIT_PASS,
+        exit_code=EXIT_USAGE if broken else EXIT_FAIL if failing else EXIT_PASS,
         errors=by_level["error"],
         warnings=by_level["warning"],
         infos=by_level["info"],

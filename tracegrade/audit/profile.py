@@ -27,6 +27,7 @@ Digest = bytes
 MAX_ATTRIBUTES = 2_000
 """Attributes that are told apart on one operation; further names are counted together as `(other)`."""
 _KEPT_HASHES = 64
+_COMMON = frozenset({"true", "false", "none", "null"})
 _INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 EVIDENCE = {
     "tool": ("tool", "call_id", "arguments", "result"),
@@ -95,6 +96,16 @@ class AttributeCount:
     only: Counter[str] = field(default_factory=Counter)
     feeds: set[str] = field(default_factory=set)
     hashes: set[Digest] = field(default_factory=set)
+
+    def merge(self, other: AttributeCount) -> None:
+        """Adds what was counted on other trajectories."""
+        for name in ("all", "some", "spans", "cut", "bytes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.types.update(other.types)
+        self.only.update(other.only)
+        self.feeds |= other.feeds
+        room = _KEPT_HASHES - len(self.hashes)
+        self.hashes.update(sorted(other.hashes - self.hashes)[: max(room, 0)])
 
 
 @dataclass(slots=True)
@@ -179,6 +190,24 @@ class Counts:
             else:
                 row[0] += 1
 
+    def merge(self, other: Counts) -> None:
+        """Adds what was counted over other trajectories."""
+        for place, theirs in other.operations.items():
+            mine = self.operations.setdefault(place, OperationCount(theirs.role))
+            mine.trajectories += theirs.trajectories
+            mine.spans += theirs.spans
+            for name, a in theirs.attributes.items():
+                mine.attribute(name).merge(a)
+        for name in ("gaps", "dialects", "tokens", "alone", "lacking", "shares", "bytes", "byte_spans"):
+            getattr(self, name).update(getattr(other, name))
+        self.unknown_attributes.update(other.unknown_attributes)
+        for scope, versions in other.versions.items():
+            self.versions.setdefault(scope, Counter()).update(versions)
+        for rule, row in other.rules.items():
+            self.rules[rule] = [a + b for a, b in zip(self.rules.get(rule, [0, 0, 0]), row, strict=True)]
+        for rule, missing in other.missing.items():
+            self.missing.setdefault(rule, Counter()).update(missing)
+
     def share_report(self) -> Shares:
         """The shares, with those of the rules."""
         decided = sum(r[0] for r in self.rules.values())
@@ -243,7 +272,7 @@ class Counts:
                     mine.bytes += size
                     mine.types.add(value_type(value))
                     mine.cut = mine.cut or (text[:1] in ("{", "[") and isinstance(value, str) and _cut(text))
-                    if len(hashes) < _KEPT_HASHES and size > 1:
+                    if len(hashes) < _KEPT_HASHES and size > 3 and text.lower() not in _COMMON:
                         hashes.add(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
             for name, source in evidence_of(facts):
                 mine = here.setdefault(f"@{name}", _Here())

@@ -15,6 +15,7 @@ Hashes = Mapping[tuple[Place, str], frozenset[bytes]]
 
 _LIKE = 0.3
 _SAME_VALUES = 0.5
+_LONG = 8
 _FAMILIES = {
     "gen_ai.prompt.": ("input_messages", "system_instructions"),
     "gen_ai.completion.": ("output_messages",),
@@ -119,6 +120,9 @@ def successor(
 ) -> str | None:
     """The attribute under which a vanished one stands now; None where there is none.
 
+    Two names are one thing by the conventions or by what a dialect reads from them; else by their values; else by the
+    end of the name together with the type.
+
     Args:
         name: the vanished attribute.
         old: how it stood.
@@ -131,9 +135,20 @@ def successor(
         same = _overlap(hashes[0], hashes[1].get(candidate, frozenset()))
         if _one_thing(name, old, candidate, new[candidate]):
             ranked.append((0, -same, candidate))
-        elif same >= _SAME_VALUES and len(hashes[0]) > 1 and _same_types(old, new[candidate]):
+        elif same >= _SAME_VALUES and _same_types(old, new[candidate]):
             ranked.append((1, -same, candidate))
+        elif _tail(name) == _tail(candidate) and len(_tail(name)) >= _LONG and _same_types(old, new[candidate]):
+            ranked.append((2, -same, candidate))
     return min(ranked)[2] if ranked else None
+
+
+def family(name: str) -> str | None:
+    """The common beginning of the names over which one thing is spread, `gen_ai.prompt.`; None for others."""
+    return next((start for start in _FAMILIES if name.startswith(start) and start[-1] == "."), None)
+
+
+def _tail(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _overlap(a: frozenset[bytes], b: frozenset[bytes]) -> float:
@@ -152,8 +167,8 @@ def _one_thing(name: str, old: AttributeProfile, other: str, new: AttributeProfi
     fields = _fields().get(name, frozenset()) | set(old.feeds)
     if fields & (_fields().get(other, frozenset()) | set(new.feeds)):
         return True
-    family = next((f for start, f in _FAMILIES.items() if name.startswith(start)), ())
-    return bool(set(family) & (_fields().get(other, frozenset()) | set(new.feeds)))
+    spread = next((f for start, f in _FAMILIES.items() if name.startswith(start)), ())
+    return bool(set(spread) & (_fields().get(other, frozenset()) | set(new.feeds)))
 
 
 @cache
