@@ -76,6 +76,10 @@ def gate(
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="The sides share no task (production): compare rates of rules.")
     ] = False,
+    sequential: Annotated[
+        bool,
+        typer.Option("--sequential", help="Ask again as trials come in: an interval that holds at every look."),
+    ] = False,
     tags: Annotated[bool, typer.Option("--tags/--no-tags", help="Whether a tag can fail the gate.")] = True,
     column: ColumnOption = None,
     filter_: FilterOption = None,
@@ -136,6 +140,8 @@ def gate(
     from tracegrade.score.gate import GatePolicy
 
     files = _outs(out)
+    if unpaired and sequential:
+        raise UsageError("--sequential compares the same tasks; it does not go with --unpaired")
     gating = parse_metrics(metric)
     if unpaired and metric is None:
         gating = {"pass_rate": None, "invariant:*": None}
@@ -163,6 +169,7 @@ def gate(
             min_coverage=min_coverage,
             by_tag=tags,
             unpaired=unpaired,
+            sequential=sequential,
             seed=seed,
             resamples=resamples,
         ),

@@ -22,7 +22,7 @@ from tracegrade.model.gate import (
 )
 from tracegrade.model.report import Warned
 from tracegrade.score.estimating import Settings
-from tracegrade.score.gate_metrics import Comparison, compare, compare_unpaired
+from tracegrade.score.gate_metrics import Comparison, as_stream, compare, compare_unpaired
 from tracegrade.score.gate_rules import (
     absolute_failures,
     different_graders,
@@ -58,6 +58,8 @@ class GatePolicy:
         min_coverage: least share of scored trials on each side.
         by_tag: whether tags gate.
         unpaired: the sides share no tasks: rates are compared over independent units.
+        sequential: the gate is asked again as trials come in: the interval of the overall rate holds at every look, and
+            nothing else gates.
         seed, resamples: of bootstrap and sign patterns.
         confidence: level of the estimates of the two sides.
     """
@@ -72,12 +74,15 @@ class GatePolicy:
     min_coverage: float = 0.9
     by_tag: bool = True
     unpaired: bool = False
+    sequential: bool = False
     seed: int = 0
     resamples: int = 10_000
     confidence: float = 0.95
 
     def gates(self, comparison: Comparison) -> bool:
         """Whether a metric can change the verdict."""
+        if self.sequential:
+            return comparison.name == "pass_rate" and comparison.tag is None
         return self._pattern(comparison) is not None and (self.by_tag or comparison.tag is None)
 
     def _pattern(self, comparison: Comparison) -> str | None:
@@ -108,6 +113,8 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
         found = compare_unpaired(baseline, candidate, settings)
     else:
         found = compare(*sides, tasks, list(policy.ks), settings) if tasks.task_ids else []
+        if policy.sequential:
+            found = [as_stream(c, sides[1], tasks) if policy.gates(c) else c for c in found]
     metrics = judge(found, policy)
     changes = protocol_changes(baseline, candidate)
     verdict, reasons = decide(baseline, candidate, tasks, metrics, policy)
@@ -129,7 +136,7 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
         reasons=tuple(reasons),
         baseline=_side(baseline),
         candidate=_side(candidate),
-        design="unpaired" if policy.unpaired else "paired",
+        design="unpaired" if policy.unpaired else "sequential" if policy.sequential else "paired",
         seed=policy.seed,
         alpha=policy.alpha,
         must_see=policy.must_see,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ from tracegrade.score.gate_sides import (
 from tracegrade.score.intervals import jeffreys
 from tracegrade.score.paired import Differences, differences, least_changes
 from tracegrade.score.passk import Floats, Ints, pass_hat_k
+from tracegrade.score.sequential import Stream
 from tracegrade.score.unpaired import Groups
 
 SIDE_SETTINGS_RESAMPLES = 2_000
@@ -53,7 +54,7 @@ class Comparison:
     better: Literal["higher", "lower"]
     baseline: Estimate
     candidate: Estimate
-    differences: Differences | Groups | None
+    differences: Differences | Groups | Stream | None
     why: str | None
     spread: float
     noise: float
@@ -230,6 +231,17 @@ def compare(
                     compare_counts(f"invariant:{rule}", tag, n[:, keep], c[:, keep], part.clusters, 1, settings)
                 )
     return results
+
+
+def as_stream(comparison: Comparison, candidate: GateSide, tasks: PairedTasks) -> Comparison:
+    """The comparison of the overall rate with an interval that holds at every look.
+
+    Tasks count in the order in which the candidate's first trial of each was recorded.
+    """
+    came = {task: i for i, task in reversed(list(enumerate(trial.task_id for trial in candidate.trials)))}
+    order = np.argsort([came[task] for task in tasks.task_ids])
+    rates = tasks.c / tasks.n
+    return replace(comparison, differences=Stream((rates[1] - rates[0])[order]), noise=0.0)
 
 
 def compare_groups(

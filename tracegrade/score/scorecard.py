@@ -383,10 +383,11 @@ def _warnings(settled: Settled, counts: Counts, ks: list[int]) -> Iterable[Warne
             context={str(k): int((counts.n >= k).sum()) for k in shown},
         )
     if len(scored) < 10:
+        said = "1 task is" if len(scored) == 1 else f"{len(scored)} tasks are"
         yield Warned(
             code="few_tasks",
-            message=f"Only {len(scored)} task{'s are' if len(scored) > 1 else ' is'} scored: a bootstrap interval from so few "
-            "is too narrow (docs/scores.md has the measured coverage).",
+            message=f"Only {said} scored: a bootstrap interval from so few is too narrow (docs/scores.md has the "
+            "measured coverage).",
             context={"tasks": len(scored)},
         )
     yield from copies.warn(settled.trials)
