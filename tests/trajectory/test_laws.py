@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tracegrade.trajectory.order as order_module
 from tests.trajectory.spans import REGISTRY, agent, answers, asks, build, changed, chat, says, span, tool, without
 from tracegrade.checks.load import parse_pack
 from tracegrade.checks.run import run_checks
@@ -23,7 +25,8 @@ PACK = parse_pack(
 version: 1
 pack: laws
 invariants:
-  - {id: order, kind: partial_order, why: x, order: [[{tool: verify}, {tool: cancel}], [{tool: lookup}, {tool: cancel}]]}
+  - {id: order, kind: partial_order, why: x, order: [[{tool: verify}, {tool: cancel}],
+      [{tool: lookup}, {tool: cancel}]]}
   - {id: precedes, kind: precedes, why: x, first: {tool: cancel}, then: {tool: refund}}
   - {id: same, kind: precedes, why: x, first: {tool: lookup}, then: {tool: cancel}, same: [id]}
   - {id: never, kind: forbidden, why: x, action: {tool: refund, args: {n: {gt: 1}}}}
@@ -186,3 +189,16 @@ def test_a_lost_step_with_a_mark_never_turns_a_verdict_around(spans: list[Span],
     kept = [without(s, "gen_ai.input.messages", "gen_ai.output.messages") for i, s in enumerate(spans) if i != lost]
     child = span(800, "GET /", spans[lost].start_ns, spans[lost].end_ns, parent=int(spans[lost].span_id, 16))
     never_turned_around(verdicts(spans), verdicts([*kept, child]))
+
+
+@given(placements, st.sampled_from(["executed", "informed", "started"]))
+@settings(max_examples=150, deadline=None)
+def test_huge_trajectories_are_ordered_by_pairs_and_never_otherwise(items: list[Placement], relation: Any) -> None:
+    whole, pairs = Order(items), Order(items)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_module, "MAX_CLOSED", 2)
+        seen = {(i, j): pairs.compare(i, j, relation) for i in range(len(items)) for j in range(len(items)) if i != j}
+    for (i, j), found in seen.items():
+        contradictory = whole.conflicts or order_module._close(whole._talk_edges()) is None
+        if found in ("before", "after") and not contradictory:
+            assert whole.compare(i, j, relation) == found

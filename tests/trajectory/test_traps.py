@@ -1,7 +1,8 @@
-"""What goes wrong when trajectories are rebuilt from real spans, one trap a test (DIALECTS §5; reports from practice)."""
+"""What goes wrong when trajectories are rebuilt from real spans, one trap a test."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.trajectory.spans import (
@@ -39,7 +40,7 @@ def before(t: Trajectory, a: int, b: int, relation: Any = "executed") -> str:
 HELLO = says("user", "hello")
 
 
-# Calls -----------------------------------------------------------------------------------------------------------------
+# Calls -----------------------------------------------------------------------------------------------
 
 
 def test_a_call_only_in_messages_is_a_call() -> None:
@@ -339,7 +340,7 @@ def test_spans_that_stand_for_unfinished_ones_are_dropped_once_the_real_one_is_t
     assert len(t.calls()) == 1
 
 
-# Content ----------------------------------------------------------------------------------------------------------------
+# Content ---------------------------------------------------------------------------------------------
 
 
 def test_placeholders_are_missing_values() -> None:
@@ -392,16 +393,12 @@ def test_event_attribute_and_details_event_give_one_result() -> None:
         SpanEvent(
             name,
             11,
-            {
-                "gen_ai.input.messages": '[{"role":"tool","parts":[{"type":"tool_call","id":"c","name":"a","arguments":{"k":1}}]}]'
-            },
+            {"gen_ai.input.messages": json.dumps([asks(("c", "a", {"k": 1}))])},
         ),
         SpanEvent(
             name,
             19,
-            {
-                "gen_ai.output.messages": '[{"role":"tool","parts":[{"type":"tool_call_response","id":"c","response":{"ok":true}}]}]'
-            },
+            {"gen_ai.output.messages": json.dumps([answers("c", {"ok": True})])},
         ),
     )
     from dataclasses import replace
@@ -427,7 +424,7 @@ def test_content_uploaded_elsewhere_is_not_captured() -> None:
     assert {"calls_not_recorded", "messages_not_captured"} <= codes(t)
 
 
-# Status -----------------------------------------------------------------------------------------------------------------
+# Status ----------------------------------------------------------------------------------------------
 
 
 def test_evidence_of_failure() -> None:
@@ -465,7 +462,7 @@ def test_an_unfinished_call_has_no_success() -> None:
     assert (call.status, call.executed) == ("unfinished", True)
 
 
-# Order ------------------------------------------------------------------------------------------------------------------
+# Order -----------------------------------------------------------------------------------------------
 
 
 def test_one_turn_run_at_once_overlaps_and_one_after_another_does_not() -> None:
@@ -556,7 +553,7 @@ def test_links_order_starts() -> None:
     assert t.order.compare(by_tool["a"], by_tool["b"]) == "unknown"
 
 
-# Messages ---------------------------------------------------------------------------------------------------------------
+# Messages --------------------------------------------------------------------------------------------
 
 
 def test_texts_are_told_once_and_in_order() -> None:
@@ -598,7 +595,7 @@ def test_the_same_word_said_twice_is_two_messages() -> None:
     assert [s.text for s in t.steps if s.role == "user"] == ["hello", "yes", "yes"]
 
 
-# Completeness -----------------------------------------------------------------------------------------------------------
+# Completeness ----------------------------------------------------------------------------------------
 
 
 def test_orphans_are_kept_and_named_with_their_common_parent() -> None:
@@ -640,7 +637,7 @@ def test_an_agent_that_only_answered_did_nothing() -> None:
     assert (t.calls(), t.complete) == ([], True)
 
 
-# Agents, history, grouping ----------------------------------------------------------------------------------------------
+# Agents, history, grouping ---------------------------------------------------------------------------
 
 
 def test_the_agent_of_a_call_is_the_nearest_above() -> None:
@@ -750,7 +747,7 @@ def test_nothing_but_set_up_is_not_graded() -> None:
     assert found.parts[0].graded is False
 
 
-# Usage ------------------------------------------------------------------------------------------------------------------
+# Usage -----------------------------------------------------------------------------------------------
 
 
 def used(number: int, start: int, tokens: tuple[int, int] | None, *, parent: int = 1, **more: Any) -> Any:

@@ -185,11 +185,15 @@ def _models(forest: Forest, wrapping: set[int], warnings: list[Gap]) -> list[Mod
         owner[id(f)] = draft
         if response:
             by_response[response] = draft
+    inner: dict[int, list[ModelDraft]] = {}
+    for f in forest.facts if wrapping else ():
+        if id(f) in owner:
+            for above in forest.ancestors(f):
+                if id(above) in wrapping:
+                    inner.setdefault(id(above), []).append(owner[id(f)])
     for f in forest.facts:  # a wrapper may hold messages that what it wraps does not
-        if id(f) in wrapping:
-            inner = [owner[id(g)] for g in forest.facts if id(g) in owner and f in forest.ancestors(g)]
-            if len(inner) == 1:
-                inner[0].layers.append(f)
+        if len(inner.get(id(f), ())) == 1:
+            inner[id(f)][0].layers.append(f)
     for draft in drafts:
         layers = (draft.facts, *draft.layers)
         draft.input = _fullest([_input_of(f) for f in layers])
@@ -316,7 +320,8 @@ def _steps(built: _Built, options: BuildOptions) -> tuple[tuple[Step, ...], Orde
     for draft in drafts:
         for facts in _facts_of(draft):
             by_span[id(facts)] = index[id(draft)]
-    placements = [_placement(built, d, by_span, index[id(d)]) for d in drafts]
+    within = _asking_within(built.calls)
+    placements = [_placement(built, d, by_span, index[id(d)], within) for d in drafts]
     links = _links(built.forest, by_span)
     sibling_turns = _turns_that_ran(built)
     steps = []
@@ -380,7 +385,7 @@ def _tie(draft: Draft) -> tuple[str, ...]:
     return (draft.role, draft.text or "") if isinstance(draft, MessageDraft) else ()
 
 
-def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_index: int) -> Placement:
+def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_index: int, within: set[int]) -> Placement:
     forest = built.forest
     placement = Placement(talk=dict(draft.talk))
     facts = _facts_of(draft)
@@ -392,7 +397,7 @@ def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_inde
     elif isinstance(draft, MessageDraft) and draft.said_by is not None:
         anchor = draft.said_by.facts
         span = anchor.span
-        if span.end_ns is not None and not _asks_within(built, draft.said_by) and anchor.role == "model":
+        if span.end_ns is not None and id(draft.said_by) not in within and anchor.role == "model":
             placement.own = {c: Interval(span.end_ns, span.end_ns, i.tick) for c, i in forest.own(span).items()}
     elif isinstance(draft, CallDraft) and draft.asked_by is not None and not draft.early:
         anchor = draft.asked_by.facts
@@ -406,17 +411,16 @@ def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_inde
     return placement
 
 
-def _asks_within(built: _Built, model: ModelDraft) -> bool:
-    """Whether a call that a model asked for started before the model's own span ended."""
-    end = model.facts.span.end_ns
-    return any(
-        c.asked_by is model
-        and c.spans
-        and c.spans[0].span.start_ns is not None
-        and end is not None
-        and c.spans[0].span.start_ns < end
-        for c in built.calls
-    )
+def _asking_within(calls: Sequence[CallDraft]) -> set[int]:
+    """The model calls (by id) that asked for a call which started before their own span ended."""
+    found = set()
+    for call in calls:
+        if call.asked_by is None or not call.spans:
+            continue
+        start, end = call.spans[0].span.start_ns, call.asked_by.facts.span.end_ns
+        if start is not None and end is not None and start < end:
+            found.add(id(call.asked_by))
+    return found
 
 
 def _links(forest: Forest, by_span: Mapping[int, int]) -> list[tuple[int, int]]:

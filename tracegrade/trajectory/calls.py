@@ -23,6 +23,7 @@ def span_calls(forest: Forest) -> tuple[list[CallDraft], list[Gap]]:
     a call.
     """
     drafts: list[CallDraft] = []
+    with_id: dict[str, list[CallDraft]] = {}
     owner: dict[int, CallDraft] = {}
     layered: dict[int, set[str]] = {}
     warnings: list[Gap] = []
@@ -42,7 +43,7 @@ def span_calls(forest: Forest) -> tuple[list[CallDraft], list[Gap]]:
             else:
                 taken.add(f.span.scope_name)
         if above is None and call_id is not None:
-            above = _copy_of(drafts, f, name, call_id)
+            above = _copy_of(with_id.get(call_id, ()), f, name)
             if above is not None:
                 ids = (above.spans[0].span.span_id, f.span.span_id)
                 message = f"spans {ids[0]} and {ids[1]} of two instrumentations show one call of `{name}`"
@@ -53,6 +54,8 @@ def span_calls(forest: Forest) -> tuple[list[CallDraft], list[Gap]]:
             above.agent = forest.agent_name(agent)
             above.agent_key = id(agent.span) if agent is not None else None
             drafts.append(above)
+            if call_id is not None:
+                with_id.setdefault(call_id, []).append(above)
         elif call_id is not None and above.call_id is None:
             above.call_id = call_id
         above.spans.append(f)
@@ -81,13 +84,12 @@ def _layer_of(
     return None
 
 
-def _copy_of(drafts: Sequence[CallDraft], facts: Facts, name: str, call_id: str) -> CallDraft | None:
+def _copy_of(drafts: Sequence[CallDraft], facts: Facts, name: str) -> CallDraft | None:
     span = facts.span
     for draft in drafts:
         other = draft.spans[0].span
         if (
-            draft.call_id == call_id
-            and draft.tool == name
+            draft.tool == name
             and other.scope_name != span.scope_name
             and other.trace_id == span.trace_id
             and (other.start_ns or 0) <= (span.end_ns or 1 << 63)

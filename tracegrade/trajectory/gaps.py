@@ -38,8 +38,8 @@ def structure_gaps(forest: Forest) -> list[Gap]:
             gaps += _orphan_gaps(forest)
     if not forest.roots and not forest.orphans and forest.facts:
         gaps.append(Gap("no_root", "no span is a root: the parents form a cycle"))
-    for f in forest.facts:
-        if f.span.end_ns is None and (f.span.parent_span_id is None or f in forest.orphans):
+    for f in forest.roots + forest.orphans:
+        if f.span.end_ns is None:
             message = f"the root span {f.span.span_id} (`{f.span.name}`) never ended"
             gaps.append(Gap("unfinished_root", message, span_ids=(f.span.span_id,)))
     gaps += _dropped(forest)
@@ -87,7 +87,7 @@ def _dropped(forest: Forest) -> list[Gap]:
         n = sum(f.span.dropped_attributes for f in hiding)
         message = f"an attribute limit dropped {n} attributes of model spans that hold the history"
         gaps.append(Gap("dropped_attributes", message, n, tuple(f.span.span_id for f in hiding)))
-    other = [f for f in attributes if f not in hiding]
+    other = [f for f in attributes if not (f.role == "model" and f.flattened())]
     if other:
         n = sum(f.span.dropped_attributes for f in other)
         message = f"an attribute limit dropped {n} attributes"
@@ -155,19 +155,19 @@ def calls_not_recorded(
     not), or in what the models answered, where every answer is recorded. A model that stopped to call a tool, where
     no call of its turn is seen, contradicts either.
     """
+    started = [c.spans[0].span.start_ns or 0 for c in calls if c.spans and c.asked_by is None]
+    last_start = max(started, default=-1)
+    ran_for = {id(c.asked_by) for c in calls if c.spans and c.asked_by is not None}
     for model in models:
-        reasons = _finish_reasons(model)
-        asked = model.turn is not None
-        ran = any(
-            c.spans and (c.spans[0].span.start_ns or 0) >= model.start and c.asked_by in (None, model) for c in calls
-        )
-        if reasons and not asked and not ran:
+        ran = last_start >= model.start or id(model) in ran_for
+        if model.turn is None and not ran and _finish_reasons(model):
             message = f"model call {model.facts.span.span_id} stopped to call a tool, and no such call is recorded"
             return Gap("calls_not_recorded", message, span_ids=(model.facts.span.span_id,))
     has_tool_spans = any(f.role == "tool" for f in forest.facts)
     if has_tool_spans:
         return None
-    answered = bool(models) and all(m.output is not None or m not in silent for m in models)
+    mute = {id(m) for m in silent}
+    answered = bool(models) and all(m.output is not None or id(m) not in mute for m in models)
     if answered:
         return None
     declared = [

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import networkx as nx
 
 from tracegrade.model.trajectory import Ordering, Relation, StepOrder
+
+MAX_CLOSED = 20_000
+"""Most steps of one trajectory whose order is closed under transitivity: n² bits of memory. Beyond it two steps are
+compared by what places both, and what would follow through a third one is `unknown`."""
 
 
 class Interval(NamedTuple):
@@ -124,7 +128,8 @@ class Order(StepOrder):
     @property
     def conflicts(self) -> list[tuple[int, int]]:
         """Pairs of steps for which a machine clock contradicts what stood in a model's input."""
-        self._before("executed")
+        if len(self._placements) <= MAX_CLOSED:
+            self._before("executed")
         return self._conflicts or []
 
     def compare(self, a: int, b: int, relation: Relation = "executed") -> Ordering:
@@ -133,6 +138,8 @@ class Order(StepOrder):
         Returns:
             `before`, `after`, `concurrent` (known to overlap, or for `informed` of one turn), or `unknown`.
         """
+        if len(self._placements) > MAX_CLOSED and not self._masks:
+            return self._directly(a, b, relation)
         masks = self._before(relation)
         if masks[b] >> a & 1:
             return "before"
@@ -140,9 +147,15 @@ class Order(StepOrder):
             return "after"
         return "concurrent" if self._concurrent(a, b, relation) else "unknown"
 
-    def predecessors(self, b: int, relation: Relation = "executed") -> int:
-        """A bit mask of the steps that are certainly before `b`."""
-        return self._before(relation)[b]
+    def _directly(self, a: int, b: int, relation: Relation) -> Ordering:
+        """How two steps stand by what places both of them, without what follows through third ones."""
+        pair = Order([replace(self._placements[i], inside=()) for i in (a, b)])
+        x, y = self._placements[a], self._placements[b]
+        if relation != "started" and (a in y.inside or b in x.inside):
+            return "concurrent"
+        if relation == "started" and (a in y.inside or b in x.inside):
+            return "before" if a in y.inside else "after"
+        return pair.compare(0, 1, relation)
 
     def gap_ns(self, a: int, b: int) -> int | None:
         """Nanoseconds from the end of `a` to the start of `b` (negative if they overlap); None without one clock."""
@@ -154,10 +167,12 @@ class Order(StepOrder):
         return None
 
     def graph(self, relation: Relation = "executed") -> nx.DiGraph[Any]:
-        """The transitive reduction of the certain order, over step indices."""
-        masks = self._before(relation)
+        """The transitive reduction of the certain order, over step indices; no edges beyond `MAX_CLOSED` steps."""
         full: nx.DiGraph[Any] = nx.DiGraph()
-        full.add_nodes_from(range(len(masks)))
+        full.add_nodes_from(range(len(self._placements)))
+        if len(self._placements) > MAX_CLOSED:
+            return full
+        masks = self._before(relation)
         for b, mask in enumerate(masks):
             # What a later step covers is skipped, so that n steps in a row do not cost n² looks; every step that
             # nothing covers is among the candidates.
