@@ -245,7 +245,11 @@ class Order(StepOrder):
                 mask = prefix[sure]
                 # Ends at the very start, or within one coarse tick of it, are looked at one by one.
                 if coarse:
-                    mask = sum(1 << o for _, o in ended[:sure] if o != index and _ends_before(by_index[o], interval))
+                    mask = sum(
+                        1 << o
+                        for _, o in ended[: bisect_right(ends, interval.start)]
+                        if o != index and _ends_before(by_index[o], interval)
+                    )
                 else:
                     for _, other in ended[sure : bisect_right(ends, interval.start)]:
                         if other != index and _ends_before(by_index[other], interval):
