@@ -9,6 +9,8 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
 SOURCES = {
+    "audit": "tracegrade.model.audit:audit_schema",
+    "audit-profile": "tracegrade.model.audit:profile_schema",
     "check": "tracegrade.model.report:check_schema",
     "config": "tracegrade.config:config_schema",
     "dialect": "tracegrade.dialects.custom:dialect_schema",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from tracegrade.ingest.sdk import HoldsSpans
+    from tracegrade.model.audit import AuditReport
     from tracegrade.model.report import CheckReport
 
 
@@ -55,13 +56,7 @@ def tracegrade_check(tmp_path: Path) -> TracegradeCheck:
         from tracegrade.config import load_config
         from tracegrade.report.text import render
 
-        if isinstance(spans, (str, Path)):
-            path = Path(spans)
-        else:
-            from tracegrade.ingest.sdk import encode
-
-            path = tmp_path / "captured.otlp.pb"
-            path.write_bytes(encode(spans))
+        path = _file(spans, tmp_path)
         rules = invariants or load_config().config.invariants
         report = run_check(CheckOptions(paths=[str(path)], invariants=rules, **options))
         if fail and report.summary.exit_code != 0:
@@ -69,3 +64,54 @@ def tracegrade_check(tmp_path: Path) -> TracegradeCheck:
         return report
 
     return check
+
+
+class TracegradeAudit(Protocol):
+    """The type of the fixture `tracegrade_audit`."""
+
+    def __call__(
+        self,
+        spans: HoldsSpans | Sequence[ReadableSpan] | Path | str,
+        *invariants: str,
+        fail: bool = True,
+        **options: Any,
+    ) -> AuditReport:
+        """Audit spans, and fail the test where the audit fails."""
+
+
+@pytest.fixture
+def tracegrade_audit(tmp_path: Path) -> TracegradeAudit:
+    """Says whether spans are good enough to grade, and fails the test, with the report, where they are not.
+
+    Call it like `tracegrade_check`. Other keywords are fields of `tracegrade.app.audit.AuditOptions`, such as
+    `fail_on="warning"`. Returns the `AuditReport`.
+    """
+
+    def audit(
+        spans: HoldsSpans | Sequence[ReadableSpan] | Path | str,
+        *invariants: str,
+        fail: bool = True,
+        **options: Any,
+    ) -> AuditReport:
+        __tracebackhide__ = True
+        from tracegrade.app.audit import AuditOptions, run_audit
+        from tracegrade.config import load_config
+        from tracegrade.report.audit_text import render
+
+        rules = invariants or load_config().config.invariants
+        report = run_audit(AuditOptions(paths=[str(_file(spans, tmp_path))], invariants=rules, **options))
+        if fail and report.summary.exit_code != 0:
+            pytest.fail(render(report), pytrace=False)
+        return report
+
+    return audit
+
+
+def _file(spans: HoldsSpans | Sequence[ReadableSpan] | Path | str, folder: Path) -> Path:
+    if isinstance(spans, (str, Path)):
+        return Path(spans)
+    from tracegrade.ingest.sdk import encode
+
+    path = folder / "captured.otlp.pb"
+    path.write_bytes(encode(spans))
+    return path

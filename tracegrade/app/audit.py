@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from tracegrade.model.load import LoadReport
     from tracegrade.model.span import Span
     from tracegrade.model.trajectory import Trajectory
+    from tracegrade.replay.redact.detect import Detector
     from tracegrade.store import Store
 
 M = TypeVar("M", bound=BaseModel)
@@ -120,7 +122,7 @@ def run_audit(options: AuditOptions) -> AuditReport:
     chosen = _chosen(options)
     waivers = _waivers(options.waivers)
     floors = _ratchet(options.ratchet)
-    audit = Options(conventions(options.semconv), options.no_content)
+    audit = Options(conventions(options.semconv), _detect, options.no_content)
     compiled = _compiled(options)
     ledger = Ledger(chosen, audit)
     with _store(options.paths, options.db, options.read) as (store, loaded):
@@ -300,6 +302,20 @@ def _spans_or_db(paths: Sequence[str]) -> tuple[Sequence[str], Path | None]:
         if head[8:12] == b"DUCK":
             return (), Path(paths[0])
     return paths, None
+
+
+def _detect(text: str, kinds: frozenset[str]) -> Iterator[str]:
+    """The kind of each place of a text that the redactor would take out."""
+    from tracegrade.replay.redact.detect import find_secrets
+
+    return (hit.kind for hit in find_secrets(text, _detectors(kinds)))
+
+
+@cache
+def _detectors(kinds: frozenset[str]) -> tuple[Detector, ...]:
+    from tracegrade.replay.redact.detect import DETECTORS
+
+    return tuple(d for d in DETECTORS if d.kind in kinds)
 
 
 def _coverage_before(comparison: Comparison | None) -> dict[tuple[str, str, str, str], tuple[int, int]]:

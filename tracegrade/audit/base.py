@@ -55,16 +55,22 @@ def place_of(facts: Facts) -> Place:
     return Place(service if isinstance(service, str) else "", span.scope_name, operation)
 
 
+Detect = Callable[[str, frozenset[str]], Iterable[str]]
+"""From a text and kinds of secrets to the kind of each place that holds one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the audit was told.
 
     Attributes:
         conventions: the version of the conventions to hold spans against.
+        detect: the redactor's detectors.
         no_content: no arguments, results or messages may be in the telemetry.
     """
 
     conventions: Conventions
+    detect: Detect
     no_content: bool = False
 
 

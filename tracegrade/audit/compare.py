@@ -17,6 +17,7 @@ from tracegrade.audit.renames import Hashes, align, family, successor
 from tracegrade.model.audit import AttributeProfile, AuditProfile, OperationProfile
 from tracegrade.model.verdict import Level
 
+_MOST = 0.5
 FLOOR = 0.05
 """Least fall of a share that is told, however certain."""
 _BROKEN_GAPS = {
@@ -196,7 +197,8 @@ def _operation(work: _Work, place: Place, at: Place, old: OperationProfile, new:
         change = Change(
             rule, "error", place, name, before=(a.some, old.trajectories), after=(0, new.trajectories), feeds=feeds
         )
-        whole = a.all == old.trajectories and (a.all > 1 or n == 1)
+        # an attribute of an operation that few trajectories use is not "everything": chance may take it away
+        whole = a.all == old.trajectories >= _MOST * n
         work.tests.append(_Test("none", none_p(a.some, old.trajectories, new.trajectories), change, whole=whole))
     for (start, heir), spread in families.items():
         feeds = tuple(sorted({f for a in spread for f in a.feeds}))

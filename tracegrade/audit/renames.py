@@ -13,9 +13,11 @@ from tracegrade.model.audit import AttributeProfile, OperationProfile
 Operations = Mapping[Place, OperationProfile]
 Hashes = Mapping[tuple[Place, str], frozenset[bytes]]
 
-_LIKE = 0.3
+_LIKE = 0.4
 _SAME_VALUES = 0.5
 _LONG = 8
+_ENOUGH = 3
+_KINDRED = {"workflow": "agent"}
 _FAMILIES = {
     "gen_ai.prompt.": ("input_messages", "system_instructions"),
     "gen_ai.completion.": ("output_messages",),
@@ -98,17 +100,26 @@ def _pair(olds: Mapping[str, set[str]], news: Mapping[str, set[str]]) -> dict[st
 
 
 def _pair_operations(olds: Mapping[str, OperationProfile], news: Mapping[str, OperationProfile]) -> dict[str, str]:
-    roles = {o.role for o in olds.values()} & {o.role for o in news.values()}
+    roles = {_kindred(o) for o in olds.values()} & {_kindred(o) for o in news.values()}
     pairs = {n: n for n in olds if n in news}
     for role in sorted(roles):
-        gone = {n: _meaning(o) for n, o in olds.items() if o.role == role and n not in news}
-        come = {n: _meaning(o) for n, o in news.items() if o.role == role and n not in olds}
+        gone = {n: _meaning(o) for n, o in olds.items() if _kindred(o) == role and n not in news}
+        come = {n: _meaning(o) for n, o in news.items() if _kindred(o) == role and n not in olds}
         pairs.update(_pair(gone, come))
     return pairs
 
 
+def _kindred(operation: OperationProfile) -> str:
+    """The role, where what one instrumentation calls a workflow another calls an agent."""
+    return _KINDRED.get(operation.role, operation.role)
+
+
 def _alike(a: set[str], b: set[str]) -> float:
-    return len(a & b) / len(a | b) if a | b else 0.0
+    """How alike two sets of names are: the share of all that both have, or of the older ones that are still there."""
+    common = len(a & b)
+    if not common:
+        return 0.0
+    return max(common / len(a | b), common / len(a) if len(a) >= _ENOUGH else 0.0)
 
 
 def successor(
@@ -164,11 +175,13 @@ def _one_thing(name: str, old: AttributeProfile, other: str, new: AttributeProfi
     known = replacements()
     if known.get(name) == other or known.get(other) == name:
         return True
-    fields = _fields().get(name, frozenset()) | set(old.feeds)
-    if fields & (_fields().get(other, frozenset()) | set(new.feeds)):
-        return True
-    spread = next((f for start, f in _FAMILIES.items() if name.startswith(start)), ())
-    return bool(set(spread) & (_fields().get(other, frozenset()) | set(new.feeds)))
+    return bool(_meant(name, old) & _meant(other, new))
+
+
+def _meant(name: str, attribute: AttributeProfile) -> set[str]:
+    """The evidence that is read from an attribute: by its dialect, in this telemetry, or from all of its kind."""
+    spread = next((fields for start, fields in _FAMILIES.items() if name.startswith(start)), ())
+    return {*_fields().get(name, ()), *attribute.feeds, *spread}
 
 
 @cache

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
+from tracegrade.audit.base import Detect
 from tracegrade.audit.profile import attribute_name
 from tracegrade.model.span import Span
 from tracegrade.model.values import JSON
-from tracegrade.replay.redact.detect import DETECTORS, Detector, find_secrets
 
 CREDENTIALS = frozenset({"private_key", "jwt", "key", "password"})
 PERSONAL = frozenset({"email", "iban", "card", "ssn", "phone", "ip", "user"})
 
 
-@cache
-def _detectors(kinds: frozenset[str]) -> tuple[Detector, ...]:
-    return tuple(d for d in DETECTORS if d.kind in kinds)
-
-
-def found(span: Span, kinds: frozenset[str]) -> Iterator[tuple[str, str, int]]:
+def found(span: Span, kinds: frozenset[str], detect: Detect) -> Iterator[tuple[str, str, int]]:
     """Place, kind and number of hits in the span's name, status, attributes, events and log records.
 
     Args:
         span: the span.
         kinds: kinds of the redactor's detectors.
+        detect: the kind of each place of a text that some of them find.
     """
     hits: Counter[tuple[str, str]] = Counter()
-    detectors = _detectors(kinds)
     for where, value in _texts(span):
-        for hit in find_secrets(value, detectors):
-            hits[where, hit.kind] += 1
+        for kind in detect(value, kinds):
+            hits[where, kind] += 1
     for (where, kind), count in sorted(hits.items()):
         yield where, kind, count
 

@@ -127,7 +127,7 @@ def run(
 
     \b
     Examples:
-      tracegrade audit fixtures/traces/support-desk --invariants customer-support
+      tracegrade audit fixtures/traces/support-desk.otlp.jsonl --invariants customer-support
       tracegrade audit new.jsonl --baseline telemetry.profile.json
     """
     from tracegrade.app.audit import AuditOptions, run_audit
@@ -186,7 +186,7 @@ def profile(
 
     \b
     Example:
-      tracegrade audit profile fixtures/traces/support-desk --out telemetry.profile.json
+      tracegrade audit profile fixtures/traces/support-desk.otlp.jsonl --out telemetry.profile.json
     """
     from tracegrade.app.audit import AuditOptions, take_profile
     from tracegrade.config import load_config, pick

@@ -52,6 +52,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Traces and databases": {
         "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
+        "audit": Entry("tracegrade.cli.audit:app", "Whether telemetry is good enough to grade, and got worse."),
         "dialects": Entry("tracegrade.cli.dialects:app", "Which instrumentations are known; how a span was read."),
         "receive": Entry("tracegrade.cli.receive:app", "Listen for OTLP and keep or grade what an agent sends."),
         "redact": Entry("tracegrade.cli.redact:app", "Take secrets and personal data out of spans."),

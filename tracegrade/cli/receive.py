@@ -13,6 +13,7 @@ from tracegrade.cli.common import (
     InvariantsOption,
     MinCoverageOption,
     command_app,
+    echo,
     finish,
     note,
     out_format,
@@ -62,6 +63,9 @@ def receive(
         int, typer.Option("--max-body", min=1, max=1024, metavar="MIB", help="Largest request, packed and unpacked.")
     ] = 64,
     check: Annotated[bool, typer.Option("--check", help="Grade what was received when it ends.")] = False,
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Say what the telemetry that was received lacks when it ends.")
+    ] = False,
     invariants: InvariantsOption = None,
     format_: FormatOption = "text",
     report: Annotated[
@@ -74,7 +78,7 @@ def receive(
     """Listen for OTLP on this machine and keep what comes: HTTP (protobuf, JSON) and gRPC.
 
     With a command: the OTEL_EXPORTER_OTLP_* variables are set for it, and receiving ends when it does. The exit code is
-    the command's, or with --check that of the grading.
+    the command's, or with --check or --audit the worst of what they find.
 
     \b
     Examples:
@@ -83,7 +87,7 @@ def receive(
     """
     from tracegrade.app import receive as receiving
 
-    grade = check or invariants is not None
+    grade = check or (invariants is not None and not audit)
     for path in report or ():
         out_format(path)
     options = receiving.ReceiveOptions(
@@ -94,7 +98,7 @@ def receive(
         grpc_port=grpc_port,
         protocol=protocol,
         command=command or (),
-        keep_for_grading=grade,
+        keep_for_grading=grade or audit,
         max_body=max_body * 1024 * 1024,
     )
     with receiving.receive(options, lambda where: _announce(where, bool(command))) as received:
@@ -102,6 +106,9 @@ def receive(
         code = received.command_exit
         if grade:
             code = _grade(received, invariants, format_, report, fail_on, min_coverage)
+        if audit:
+            audited = _audit(received, invariants, format_ if not grade else "text")
+            code = audited if not grade or not code else code
     finish(EXIT_PASS if code is None else code if code >= 0 else 128 - code)
 
 
@@ -155,4 +162,23 @@ def _grade(
     found = run_check(options)
     print_report(found, format_)
     write_reports(lambda kind: render_report(found, kind), reports)
+    return found.summary.exit_code
+
+
+def _audit(received: Received, invariants: list[str] | None, format_: str) -> int:
+    from tracegrade.app.audit import AuditOptions, run_audit
+    from tracegrade.app.trajectories import TrajectoryOptions
+    from tracegrade.cli.audit import render_audit
+    from tracegrade.config import load_config, pick
+
+    if received.session is None:
+        raise UsageError("there is nothing to audit")
+    config = load_config(None).config
+    options = AuditOptions(
+        paths=[str(received.session)],
+        invariants=pick(invariants, config.invariants),
+        trajectories=TrajectoryOptions(group_by=config.group_by or "auto"),
+    )
+    found = run_audit(options)
+    echo(render_audit(found, format_))
     return found.summary.exit_code

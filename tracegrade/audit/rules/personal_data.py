@@ -11,7 +11,7 @@ from tracegrade.audit.secrets import PERSONAL, found
 def look(scene: Scene, options: Options) -> Iterator[Sighting]:
     """Spans with personal data; the value is never shown."""
     for facts in scene.forest.facts:
-        for where, kind, count in found(facts.span, PERSONAL):
+        for where, kind, count in found(facts.span, PERSONAL, options.detect):
             yield Sighting(
                 f"{kind} in `{where}`",
                 place_of(facts),
