@@ -58,6 +58,7 @@ class GateQuestion:
         policy: what makes the gate fail.
         spans: spans of baseline and candidate, for the first divergent step of flipped tasks; an input that is spans
             itself needs none.
+        history: a database of recorded runs, whose names can stand for baseline and candidate.
     """
 
     baseline: str
@@ -68,6 +69,7 @@ class GateQuestion:
     grade: GradeBy = field(default_factory=GradeBy)
     policy: GatePolicy = field(default_factory=GatePolicy)
     spans: tuple[str | None, str | None] = (None, None)
+    history: Path | None = None
 
 
 def run_gate(question: GateQuestion) -> GateReport:
@@ -77,7 +79,7 @@ def run_gate(question: GateQuestion) -> GateReport:
         InputError, RuleFileError, StoreError, UsageError: something cannot be read.
     """
     sides = [
-        load_side(path, Reading(question.columns, filters, question.threshold), question.grade, which)
+        _side(question, path, filters, which)
         for which, (path, filters) in enumerate(
             zip((question.baseline, question.candidate), question.filters, strict=True)
         )
@@ -92,6 +94,15 @@ def run_gate(question: GateQuestion) -> GateReport:
         options = tuple(_trajectory_options(question.grade, which) for which in (0, 1))
         return with_divergence(report, (sides[0], sides[1]), (spans[0], spans[1]), (options[0], options[1]))
     return report
+
+
+def _side(question: GateQuestion, path: str, filters: Mapping[str, str], which: int) -> GateSide:
+    """A side: a recorded run where the history has one of that name and no file has, else an input."""
+    if question.history is not None and not Path(path).exists():
+        from tracegrade.app.runs import side_of_run
+
+        return side_of_run(question.history, path)
+    return load_side(path, Reading(question.columns, filters, question.threshold), question.grade, which)
 
 
 def _trajectory_options(grade: GradeBy, which: int) -> TrajectoryOptions:
@@ -199,6 +210,7 @@ def side_of_check(path: str, document: Row, digest: str | None = None) -> GateSi
     else:
         trials = tuple(_by_verdict(path, i, t) for i, t in enumerate(trajectories) if t.get("task_id") is not None)
     traced = (*trajectories, *(document.get("trials") or ()))
+    kept = document.get("evidence") or {"n_trajectories": len(trajectories), "lacking": _lacking(trajectories)}
     return GateSide(
         path,
         trials,
@@ -208,8 +220,8 @@ def side_of_check(path: str, document: Row, digest: str | None = None) -> GateSi
         {name: tuple(map(str, values)) for name, values in (document.get("protocol") or {}).items()},
         frozenset(trace for item in traced for trace in item.get("trace_ids") or ()),
         digest,
-        len(trajectories),
-        _lacking(trajectories),
+        kept["n_trajectories"],
+        kept["lacking"],
     )
 
 

@@ -254,6 +254,7 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
     if verdict == "excluded":
         end_reason = INFRASTRUCTURE
     tokens = [usage.get("input_tokens"), usage.get("output_tokens")]
+    told = row.get("tokens")
     seconds = row.get("duration_s")
     if seconds is None and trajectory.get("duration_ns") is not None:
         seconds = trajectory["duration_ns"] / 1e9
@@ -269,7 +270,7 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
         cluster=row.get("cluster") or trajectory.get("cluster"),
         tags=tuple(sorted({*(row.get("tags") or ()), *(trajectory.get("tags") or ())})),
         cost_usd=cost if cost is not None else usage.get("cost_usd"),
-        tokens=None if None in tokens else float(sum(t or 0 for t in tokens)),
+        tokens=told if told is not None else None if None in tokens else float(sum(t or 0 for t in tokens)),
         calls=float(sum(tools.values())) if isinstance(tools, dict) and "usage" in trajectory else None,
         seconds=seconds,
         human_minutes=row.get("human_minutes"),

@@ -114,6 +114,10 @@ def gate(
     candidate_spans: Annotated[
         str | None, typer.Option("--candidate-spans", metavar="SPANS", help="Spans of the candidate.")
     ] = None,
+    db: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="History of runs: BASELINE may be main@latest, a label or a commit."),
+    ] = None,
     alpha: Annotated[float, typer.Option("--alpha", min=0.0001, max=0.5, help="Two-sided level, all metrics.")] = 0.05,
     correction: Annotated[
         Literal["holm", "benjamini_hochberg"], typer.Option("--correction", help="For several gating metrics.")
@@ -174,6 +178,7 @@ def gate(
             resamples=resamples,
         ),
         (baseline_spans, candidate_spans),
+        db,
     )
     report = run_gate(question)
     renders = {

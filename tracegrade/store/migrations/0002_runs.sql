@@ -1,0 +1,27 @@
+-- The history of runs: one row a recorded result, kept when the spans of the database are replaced.
+CREATE TABLE runs (
+    run_id VARCHAR PRIMARY KEY,
+    recorded_at VARCHAR NOT NULL,
+    commit_sha VARCHAR,
+    branch VARCHAR,
+    labels VARCHAR[],
+    tier VARCHAR,
+    source VARCHAR,
+    model VARCHAR,
+    prompt_sha256 VARCHAR,
+    tools_sha256 VARCHAR,
+    scaffold VARCHAR,
+    environment VARCHAR,
+    budget VARCHAR,
+    tasks_sha256 VARCHAR,
+    rules_sha256 VARCHAR,
+    seed BIGINT,
+    tracegrade_version VARCHAR,
+    n_tasks INTEGER,
+    n_trials INTEGER,
+    rate DOUBLE,
+    low DOUBLE,
+    high DOUBLE,
+    cost_per_trial DOUBLE,
+    document VARCHAR NOT NULL
+);
