@@ -99,14 +99,6 @@ class AuditOptions:
     today: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
-    """One side, counted."""
-
-    counts: Counts
-    loaded: LoadReport | None
-
-
 def run_audit(options: AuditOptions) -> AuditReport:
     """Audits what is in some files, or in a database.
 
@@ -119,41 +111,49 @@ def run_audit(options: AuditOptions) -> AuditReport:
         InputError: a path leads nowhere.
         StoreError: a database cannot be used.
     """
+    with _store(options.paths, options.db, options.read) as (store, loaded):
+        return audit_store(store, options, loaded)
+
+
+def audit_store(store: Store, options: AuditOptions, loaded: LoadReport | None) -> AuditReport:
+    """Audits all trajectories of an open store; what `run_audit` does once everything is read."""
     chosen = _chosen(options)
     waivers = _waivers(options.waivers)
     floors = _ratchet(options.ratchet)
     audit = Options(conventions(options.semconv), _detect, options.no_content)
     compiled = _compiled(options)
     ledger = Ledger(chosen, audit)
-    with _store(options.paths, options.db, options.read) as (store, loaded):
-        taken = _take(store, loaded, options, compiled, ledger, audit.conventions)
-    counts = taken.counts
+    counts = _count(store, options, compiled, ledger, audit.conventions)
     comparison = _compare(options, compiled, counts) if options.baseline else None
     shares = counts.share_report()
     now = ratchet_shares(shares)
     down = slipped(floors.floors, now) if floors is not None else []
-    ledger.conclude(Totals(counts, taken.loaded, comparison, down))
+    ledger.conclude(Totals(counts, loaded, comparison, down))
     findings, idle = waive(ledger.findings(), waivers, options.today or date.today())
-    unreadable = [i.path for i in taken.loaded.inputs if i.error is not None] if taken.loaded is not None else []
+    unreadable = [i.path for i in loaded.inputs if i.error is not None] if loaded is not None else []
     summary = conclusion(findings, shares, options.fail_on, unreadable)
     if options.ratchet is not None and counts.shares["trajectories"]:
         _write_ratchet(options.ratchet, tightened(floors.floors if floors is not None else {}, now))
-    before = _coverage_before(comparison)
     return AuditReport(
         verdict="fail" if summary.exit_code else "pass",
         summary=summary,
         semconv=audit.conventions.version,
-        inputs=input_reports(taken.loaded) if taken.loaded is not None else (),
+        inputs=input_reports(loaded) if loaded is not None else (),
         baseline=", ".join(options.baseline) or None,
         shares=shares,
         findings=tuple(findings),
-        coverage=coverage(counts, before),
+        coverage=coverage(counts, _coverage_before(comparison)),
         decidability=counts.decidability(),
         todo=todo(counts),
         bytes=attribute_bytes(counts),
         unknown_attributes=dict(sorted(counts.unknown_attributes.items())),
-        warnings=tuple(_warnings(taken.loaded, idle)),
+        warnings=tuple(_warnings(loaded, idle)),
     )
+
+
+def count_store(store: Store, options: AuditOptions) -> Counts:
+    """What the telemetry of an open store carries; `profile()` and `hashes()` of it go into `compare_coverage`."""
+    return _count(store, options, _compiled(options), None, None)
 
 
 def take_profile(options: AuditOptions) -> AuditProfile:
@@ -162,8 +162,8 @@ def take_profile(options: AuditOptions) -> AuditProfile:
     Raises:
         The same as `run_audit`.
     """
-    with _store(options.paths, options.db, options.read) as (store, loaded):
-        return _take(store, loaded, options, _compiled(options), None, None).counts.profile()
+    with _store(options.paths, options.db, options.read) as (store, _):
+        return count_store(store, options).profile()
 
 
 def _chosen(options: AuditOptions) -> list[Rule]:
@@ -198,14 +198,13 @@ def _store(
         yield store, load(store, list(paths), read) if paths else None
 
 
-def _take(
+def _count(
     store: Store,
-    loaded: LoadReport | None,
     options: AuditOptions,
     compiled: Sequence[CompiledInvariant],
     ledger: Ledger | None,
     known: Conventions | None,
-) -> _Taken:
+) -> Counts:
     """Counts every trajectory of a store, and shows each to the rules."""
     from tracegrade.checks.run import run_checks
 
@@ -219,7 +218,7 @@ def _take(
                 counts.unknown_attributes.update(attribute_name(k) for k in unknown)
         if ledger is not None:
             ledger.look(scene)
-    return _Taken(counts, loaded)
+    return counts
 
 
 def _scenes(store: Store, options: AuditOptions) -> Iterator[Scene]:
@@ -259,8 +258,8 @@ def _compare(options: AuditOptions, compiled: Sequence[CompiledInvariant], count
     saved = read_profile(options.baseline)
     if saved is None:
         paths, db = _spans_or_db(options.baseline)
-        with _store(paths, db, options.read) as (store, loaded):
-            before = _take(store, loaded, options, compiled, None, None).counts
+        with _store(paths, db, options.read) as (store, _):
+            before = _count(store, options, compiled, None, None)
         saved, hashes = before.profile(), before.hashes()
     if not saved.shares.trajectories:
         raise UsageError(f"--baseline {', '.join(options.baseline)}: holds no trajectory, so nothing can be compared")
