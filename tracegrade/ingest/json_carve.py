@@ -79,8 +79,11 @@ def carve(buffer: Buffer, whole: int, parse: Parse, report: Report) -> Iterator[
         Documents of the shape of the large one. Nothing, where it has no list of records.
     """
     root = _scan(buffer, whole)
-    if root is not None and (root.parts or root.items):
-        yield from _documents(buffer, root, parse, report)
+    if root is None or not (root.parts or root.items):
+        return
+    if root.end < 0:
+        report(len(buffer), "the document is cut or broken; its whole records were read")
+    yield from _documents(buffer, root, parse, report)
 
 
 def _scan(buffer: Buffer, whole: int) -> _Node | None:

@@ -25,6 +25,8 @@ _BLOCK: Final = 4 * MIB
 _OPEN: Final = b"{["
 _OPENING: Final = re.compile(rb'\{\s*"[^"]*"\s*:')
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*("?)|[{}\[\]]', re.DOTALL)
+_CLOSING: Final = {b"{": b"}", b"[": b"]"}
+"""Lines that open a pretty-printed document, and what its last line starts with."""
 _BLANK: Final = b" \t\r\n,\x1e"
 
 
@@ -79,9 +81,12 @@ class _Lines:
             while block := self._stream.read(_BLOCK):
                 pieces = block.split(b"\n")
                 for piece in pieces[:-1]:
-                    self._hold(line, piece, number)
-                    yield from self._finished(line, number)
-                    line = Spool(WHOLE_BYTES)
+                    if not line.size and len(piece) <= self._limit:
+                        yield number, piece
+                    else:
+                        self._hold(line, piece, number)
+                        yield from self._finished(line, number)
+                        line = Spool(WHOLE_BYTES)
                     number += 1
                 self._hold(line, pieces[-1], number)
             yield from self._finished(line, number)
@@ -190,6 +195,8 @@ def _gather(
         The last line taken, and the position in it after the document's end: None or negative where it has none.
     """
     current = line
+    closing = _CLOSING.get(line)
+    indented = False
     end = scanner.feed(current)
     while end is None:
         text.add(current + b"\n")
@@ -202,9 +209,13 @@ def _gather(
         if isinstance(following[1], Spool) or text.size + len(following[1]) > options.max_line_bytes:
             break
         current = following[1]
+        if indented and current[:1] not in (b" ", b"\t", b"\r", b""):
+            # Only the last line of an indented document stands at the margin; another one there starts anew.
+            return current, 1 if current[:1] == closing else -1
         if _starts_again(current, line):
             break
-        end = scanner.feed(current)
+        indented = indented or (closing is not None and len(gathered) == 2 and current[:1] in (b" ", b"\t"))
+        end = None if indented else scanner.feed(current)
     return current, end
 
 

@@ -91,19 +91,19 @@ def _read_proto(stream: Unpacked, content: Content, intake: Intake, options: Rea
 
 def _read_json(stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
     documents = _Documents(intake, options)
-    framings: list[str] = []
+    first, n_documents, last = "", 0, ""
     for document, where, framing in json_text.documents(stream, intake, options):
-        if isinstance(document, list):
-            framing = "array"
         documents.take(document, where)
-        framings.append(framing) if len(framings) < 2 else None
-    single = len(framings) < 2
-    intake.report.framing = "document" if single and framings != ["array"] else _plural(framings)
+        if where != last:  # parts of one large document have one place
+            last = where
+            n_documents += 1
+            first = first or ("array" if isinstance(document, list) else framing)
+    alone = n_documents == 1 and (first == "document" or (first != "array" and not intake.report.skipped))
+    intake.report.framing = "document" if alone else _PLURAL.get(first, first)
     documents.finish()
 
 
-def _plural(framings: list[str]) -> str:
-    return "concatenated" if framings[:1] == ["document"] else framings[0] if framings else ""
+_PLURAL = {"document": "concatenated"}
 
 
 class _Documents:

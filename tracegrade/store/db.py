@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracegrade.errors import StoreError, UsageError
 from tracegrade.model.span import LogRecord, Span
+from tracegrade.store.arrow import insert_arrow
 from tracegrade.store.loading import Loading
 from tracegrade.store.queries import migrations, quoted, statement
 from tracegrade.store.reading import read_loose_logs, read_traces
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 DERIVED_TABLES: Final = ("trajectories", "steps", "results", "findings", "outcomes")
 """Tables that grading fills and `replace_table` may replace."""
-MEMORY_LIMIT: Final = "300MiB"
+MEMORY_LIMIT: Final = "240MiB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Store:
         self._connection.execute("BEGIN TRANSACTION")
         try:
             self._connection.execute(f"DELETE FROM {quoted(name)}")
-            self._insert(name, rows)
+            insert_arrow(self._connection, name, rows)
             self._connection.execute("COMMIT")
         except BaseException as error:
             self._rollback()
@@ -167,7 +168,7 @@ class Store:
 
         self._must_be_derived(name)
         try:
-            self._insert(name, rows)
+            insert_arrow(self._connection, name, rows)
         except duckdb.Error as error:
             raise StoreError(f"{self._name()}: cannot fill `{name}`: {_plain(error)}") from error
 
@@ -201,13 +202,6 @@ class Store:
         columns = tuple(column[0] for column in cursor.description or ())
         types = tuple(str(column[1]) for column in cursor.description or ())
         return QueryResult(columns, types, _rows(cursor))
-
-    def _insert(self, name: str, rows: pa.Table) -> None:
-        self._connection.register("batch", rows)
-        try:
-            self._connection.execute(f"INSERT INTO {quoted(name)} BY NAME SELECT * FROM batch")
-        finally:
-            self._connection.unregister("batch")
 
     def _must_be_derived(self, name: str) -> None:
         if name not in DERIVED_TABLES:

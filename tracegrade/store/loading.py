@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracegrade.model.load import Conflict, InputReport, LoadReport, Skipped
 from tracegrade.model.values import canonical
+from tracegrade.store.arrow import insert_arrow
 from tracegrade.store.queries import quoted, statement
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ class Loading:
         first = self._next[kind]
         self._next[kind] = first + rows.num_rows
         numbers = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
-        size = ""
+        extra = {}
         if kind == "spans":
             texts = [quoted(c) for c in ("attributes", "events", "links") if c in rows.column_names]
-            size = ", " + " + ".join(f"coalesce(strlen({c}), 0)" for c in texts) + " AS size"
-        self._insert(_TABLES[kind], rows.append_column("row_no", numbers), size)
+            extra = {"size": " + ".join(f"coalesce(strlen({c}), 0)" for c in texts)}
+        insert_arrow(self._connection, _TABLES[kind], rows.append_column("row_no", numbers), extra)
 
     def finish(self) -> LoadReport:
         """Keep one copy of each span and log record, cut traces over the limit, and record what was loaded."""
@@ -148,14 +149,7 @@ class Loading:
         if any(fresh):
             rows = rows.filter(pa.array(fresh))
             self._known.update(rows.column("origin").to_pylist())
-            self._insert("origins", rows, "")
-
-    def _insert(self, table: str, rows: pa.Table, extra: str) -> None:
-        self._connection.register("batch", rows)
-        try:
-            self._connection.execute(f"INSERT INTO {quoted(table)} BY NAME SELECT *{extra} FROM batch")
-        finally:
-            self._connection.unregister("batch")
+            insert_arrow(self._connection, "origins", rows)
 
     def _first_free(self, table: str) -> int:
         return self._number(f"SELECT coalesce(max(row_no), -1) + 1 FROM {quoted(table)}")
