@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
 from tracegrade.errors import Problem, RuleFileError, UsageError, did_you_mean
+from tracegrade.model.gate import GateConfig
 
 T = TypeVar("T")
 
@@ -56,6 +57,7 @@ class Config(BaseModel):
     fail_on: Literal["fail", "unknown", "never"] = Field(default="fail", description="Mildest verdict that exits 1.")
     min_coverage: float = Field(default=0.9, ge=0, le=1, description="Least share of decided pairs that is not exit 3.")
     allow_empty: bool = Field(default=False, description="Exit 0, not 3, when no rule applied.")
+    gate: GateConfig = Field(default=GateConfig(), description="Settings of `gate`, and its tiers.")
 
 
 def config_schema() -> dict[str, Any]:
@@ -141,7 +143,8 @@ def _problems(path: Path, error: ValidationError) -> list[Problem]:
         field = ".".join(map(str, item["loc"]))
         key = next(str(part) for part in reversed(item["loc"]) if isinstance(part, str))
         if item["type"] == "extra_forbidden":
-            model = Limits if item["loc"][0] == "limits" else Config
+            parts: dict[str, type[BaseModel]] = {"limits": Limits, "gate": GateConfig}
+            model = parts.get(str(item["loc"][0]), Config)
             message = f"unknown key.{did_you_mean(key, model.model_fields)}"
         else:
             message = f"{item['msg']}, got {item['input']!r}"

@@ -55,7 +55,7 @@ def test_a_drop_that_is_established_fails_and_a_gain_passes() -> None:
     assert rate.p_value is not None
     assert rate.p_value < 0.001
     assert [f.task_id for f in down.tasks.flipped] == [f"t{i}" for i in range(25, 40)]
-    assert (down.tasks.always_pass, down.tasks.never_pass) == (25, 10)
+    assert (len(down.tasks.always_pass), len(down.tasks.never_pass)) == (25, 10)
 
 
 def test_five_of_fifty_is_inconclusive_and_says_what_would_settle_it() -> None:
@@ -472,3 +472,53 @@ def test_flipped_tasks_show_where_their_trajectories_part(shared: Path) -> None:
     shown = [flip.first_divergence for flip in report.tasks.flipped]
     assert all(text is None or text.startswith("step ") for text in shown)
     assert any(shown)
+
+
+CONFIG = """
+[gate]
+must_see = "20pp"
+must_pass = ["t0<b>"]
+
+[gate.tiers.few]
+tasks = ["t1*", "t0<b>"]
+must_pass = []
+
+[gate.tiers.held]
+held_out = true
+max_looks = 1
+
+[gate.tiers.cheap]
+budget_usd = 0.5
+"""
+
+
+def test_tiers_of_the_config(tables: tuple[Path, Path], tmp_path: Path) -> None:
+    from tracegrade.app.runs import RunFacts, record
+
+    config, db = tmp_path / "tracegrade.toml", tmp_path / "h.duckdb"
+    config.write_text(CONFIG)
+    before, after = tables
+
+    def report(*words: object) -> dict[str, Any]:
+        result = run(*words, "--config", config, "--resamples", 1000, "--format", "json")
+        document: dict[str, Any] = json.loads(result.stdout)
+        return document
+
+    assert report(before, after)["must_see"] == 0.2
+    assert report(before, after, "--must-see", "5pp")["must_see"] == 0.05
+    few = report(before, after, "--tier", "few")
+    assert few["tasks"]["paired"] == 12
+    after.write_text(after.read_text().replace("t0<b>,1", "t0<b>,0"))
+    assert "must-pass" in report(before, after)["reasons"][0]
+    assert "must-pass" not in report(before, after, "--tier", "few")["reasons"][0]
+    held = report(before, after, "--tier", "held", "--db", db)
+    assert "tuning" in held["warnings"][-1]["message"]
+    for i in range(2):
+        record(str(before), db, Reading({}, {}), RunFacts(f"2026-01-0{i + 1}", f"c{i}", "main", tier="held"))
+    assert "has been run 2 times" in report(before, after, "--tier", "held", "--db", db)["warnings"][-1]["message"]
+    dear = tmp_path / "dear.csv"
+    dear.write_text("task_id,passed,cost_usd\n" + "".join(f"t{i}<b>,1,0.1\n" for i in range(50)))
+    assert "budget" in report(before, dear, "--tier", "cheap")["reasons"][0]
+    result = run(before, after, "--config", config, "--tier", "fwe")
+    assert isinstance(result.exception, UsageError)
+    assert "Did you mean `few`" in str(result.exception)

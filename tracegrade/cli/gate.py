@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tracegrade.cli.common import GroupByOption, InvariantsOption, SeedOption, command_app, echo, finish
+from tracegrade.cli.common import ConfigOption, GroupByOption, InvariantsOption, SeedOption, command_app, echo, finish
 from tracegrade.cli.power import parse_points
 from tracegrade.cli.score import ColumnOption, FilterOption, ThresholdOption, parse_ks
-from tracegrade.errors import UsageError
+from tracegrade.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tracegrade.model.gate import GateTier
+    from tracegrade.model.report import Warned
 
 app = command_app()
 
@@ -37,6 +41,40 @@ def parse_metrics(options: list[str] | None) -> dict[str, float | None]:
     return metrics
 
 
+def tier_settings(name: str | None, config: Path | None, history: Path | None) -> tuple[GateTier, Warned | None]:
+    """The settings in force, and a warning where a held-out tier has been looked at too often.
+
+    Raises:
+        UsageError: no such tier.
+        RuleFileError: the config is malformed.
+    """
+    from tracegrade.config import load_config
+    from tracegrade.model.report import Warned
+
+    base = load_config(config).config.gate
+    if name is None:
+        return base, None
+    if name not in base.tiers:
+        known = ", ".join(sorted(base.tiers)) or "none is set in the config"
+        raise UsageError(f"--tier {name}: no such tier.{did_you_mean(name, base.tiers)} Known: {known}.")
+    tier = base.tiers[name]
+    chosen = base.model_copy(update={field: getattr(tier, field) for field in tier.model_fields_set})
+    if not chosen.held_out:
+        return chosen, None
+    looks = 0
+    if history is not None and history.exists():
+        from tracegrade.app.runs import history as recorded
+
+        looks = sum(run.tier == name for run in recorded(history))
+    message = f"tier `{name}` is held out: a result that is used for tuning makes it worthless."
+    if looks > chosen.max_looks:
+        message = (
+            f"tier `{name}` is held out and has been run {looks} times (at most {chosen.max_looks} are set): choosing "
+            "among changes by it is tuning on it. Draw new tasks"
+        )
+    return chosen, Warned(code="held_out", message=message, context={"tier": name, "looks": looks})
+
+
 def _outs(outs: list[Path] | None) -> list[tuple[Path, GateFormat]]:
     for out in outs or ():
         if out.suffix not in ENDINGS:
@@ -50,13 +88,20 @@ def gate(
         str, typer.Argument(metavar="BASELINE", help="A check result, a table of outcomes, a database, or spans.")
     ],
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The same of the changed agent.")],
+    tier: Annotated[
+        str | None, typer.Option("--tier", metavar="NAME", help="Settings of `[gate.tiers.NAME]` in the config.")
+    ] = None,
+    config: ConfigOption = None,
     max_drop: Annotated[
         str | None,
         typer.Option("--max-drop", metavar="4pp", help="Non-inferiority: a larger drop must be excluded to pass."),
     ] = None,
     must_see: Annotated[
-        str, typer.Option("--must-see", metavar="10pp", help="To pass, a drop of this size must be excluded.")
-    ] = "10pp",
+        str | None,
+        typer.Option(
+            "--must-see", metavar="10pp", help="To pass, a drop of this size must be excluded. [default: 10pp]"
+        ),
+    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -143,13 +188,16 @@ def gate(
     from tracegrade.report.json import render
     from tracegrade.score.gate import GatePolicy
 
+    settings, history_warning = tier_settings(tier, config, db)
+    metric = metric or list(settings.metrics) or None
+    max_drop, must_see = max_drop or settings.max_drop, must_see or settings.must_see or "10pp"
     files = _outs(out)
     if unpaired and sequential:
         raise UsageError("--sequential compares the same tasks; it does not go with --unpaired")
     gating = parse_metrics(metric)
     if unpaired and metric is None:
         gating = {"pass_rate": None, "invariant:*": None}
-    ks = set(parse_ks(k) or ())
+    ks = set(parse_ks(k) or settings.k)
     ks |= {int(name.removeprefix("pass_hat_")) for name in gating if name.startswith("pass_hat_")}
     both = parse_pairs(filter_, "--filter")
     question = GateQuestion(
@@ -169,7 +217,10 @@ def gate(
             alpha=alpha,
             correction=correction,
             ks=tuple(sorted(ks)),
-            must_pass=tuple(must_pass or ()),
+            must_pass=tuple(must_pass or settings.must_pass),
+            budget_usd=settings.budget_usd,
+            tasks=settings.tasks,
+            tags=settings.tags,
             min_coverage=min_coverage,
             by_tag=tags,
             unpaired=unpaired,
@@ -181,6 +232,8 @@ def gate(
         db,
     )
     report = run_gate(question)
+    if history_warning is not None:
+        report = report.model_copy(update={"warnings": (*report.warnings, history_warning)})
     renders = {
         "text": gate_text, "json": render, "markdown": gate_markdown, "junit": gate_junit, "github": gate_github,
     }  # fmt: skip

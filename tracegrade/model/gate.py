@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from tracegrade import __version__
 from tracegrade.model.estimate import Estimate
@@ -16,6 +16,27 @@ GATE_SCHEMA: Final = "tracegrade/gate/1"
 GateVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "not_comparable"]
 MetricVerdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 GATE_EXIT: Final[dict[GateVerdict, int]] = {"pass": 0, "fail": 1, "inconclusive": 3, "not_comparable": 3}
+
+
+class GateTier(Record):
+    """Settings of a gate: of every one (`[gate]` in the config), or of a tier (`[gate.tiers.smoke]`), which wins."""
+
+    tags: tuple[str, ...] = Field(default=(), description="Only tasks with one of these tags (globs).")
+    tasks: tuple[str, ...] = Field(default=(), description="Only these tasks (globs).")
+    k: tuple[PositiveInt, ...] = Field(default=(), description="The k of pass^k that are compared.")
+    metrics: tuple[str, ...] = Field(default=(), description="What gates: NAME or NAME=MARGIN.")
+    max_drop: str | None = Field(default=None, description="Non-inferiority margin of rates, such as 4pp.")
+    must_see: str | None = Field(default=None, description="A pass must exclude a drop of this size, such as 10pp.")
+    must_pass: tuple[str, ...] = Field(default=(), description="Tasks that have to pass.")
+    budget_usd: float | None = Field(default=None, gt=0, description="Most that the candidate may cost in all.")
+    held_out: bool = Field(default=False, description="A split that is not for tuning.")
+    max_looks: PositiveInt = Field(default=20, description="Recorded runs of a held-out tier from which a gate warns.")
+
+
+class GateConfig(GateTier):
+    """The table `[gate]` of the config, with its tiers."""
+
+    tiers: dict[str, GateTier] = Field(default={}, description="Tiers by name, such as smoke, full and canary.")
 
 
 class GateMetric(Record):
@@ -61,8 +82,8 @@ class GateTasks(Record):
     changed: tuple[str, ...] = Field(description="tasks whose cluster, tags or human minutes differ")
     unscored: tuple[str, ...] = Field(description="shared tasks without a scored trial on a side: dropped from both")
     flipped: tuple[Flip, ...]
-    always_pass: int
-    never_pass: int
+    always_pass: tuple[str, ...] = Field(description="tasks that pass every trial on both sides: they tell nothing")
+    never_pass: tuple[str, ...] = Field(description="tasks that pass no trial on either side: they tell nothing")
 
 
 class GateSideReport(Record):

@@ -139,7 +139,10 @@ def _tasks(report: GateReport) -> Iterator[str]:
             yield from (f"{INDENT}{_flip(flip)}" for flip in flips[:most])
             if len(flips) > most:
                 yield f"{INDENT}and {len(flips) - most} more"
-    yield f"same     {lists.always_pass} tasks always pass on both sides, {lists.never_pass} never: they tell nothing"
+    yield (
+        f"same     {counted(len(lists.always_pass), 'task')} always pass on both sides, {len(lists.never_pass)} never: "
+        "they tell nothing"
+    )
 
 
 def _flip(flip: Flip) -> str:

@@ -32,7 +32,7 @@ from tracegrade.score.gate_rules import (
     same_trials,
     unscored_must_pass,
 )
-from tracegrade.score.gate_sides import GateSide, PairedTasks, crash_count, drop_unpaired_trials, pair, seeded
+from tracegrade.score.gate_sides import GateSide, PairedTasks, chosen, crash_count, drop_unpaired_trials, pair, seeded
 from tracegrade.score.gate_tasks import task_lists
 from tracegrade.score.multiple import benjamini_hochberg_levels, holm_levels
 from tracegrade.score.paired import LEAST_UNITS
@@ -55,6 +55,8 @@ class GatePolicy:
         correction: `holm`, or `benjamini_hochberg` for the false discovery rate.
         ks: the k of pass^k that are compared.
         must_pass: tasks of which every scored trial of the candidate must pass.
+        budget_usd: most that the candidate's attempts may cost in all.
+        tasks, tags: globs of the tasks that count, by name and by tag; empty for all.
         min_coverage: least share of scored trials on each side.
         by_tag: whether tags gate.
         unpaired: the sides share no tasks: rates are compared over independent units.
@@ -71,6 +73,9 @@ class GatePolicy:
     correction: Literal["holm", "benjamini_hochberg"] = "holm"
     ks: tuple[int, ...] = ()
     must_pass: tuple[str, ...] = ()
+    budget_usd: float | None = None
+    tasks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     min_coverage: float = 0.9
     by_tag: bool = True
     unpaired: bool = False
@@ -104,6 +109,8 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
     """
     policy = policy or GatePolicy()
     warnings: list[Warned] = []
+    if policy.tasks or policy.tags:
+        baseline, candidate = (chosen(side, policy.tasks, policy.tags) for side in (baseline, candidate))
     sides = (baseline, candidate)
     if seeded(baseline, candidate):
         sides = drop_unpaired_trials(baseline, candidate)
@@ -268,7 +275,7 @@ def decide(
     baseline: GateSide, candidate: GateSide, tasks: PairedTasks, metrics: Sequence[GateMetric], policy: GatePolicy
 ) -> tuple[GateVerdict, list[str]]:
     """The verdict and its reasons, the decisive first."""
-    broken = absolute_failures(candidate, policy.must_pass)
+    broken = absolute_failures(candidate, policy.must_pass, policy.budget_usd)
     if broken:
         return "fail", broken
     lost = lost_evidence(baseline, candidate)

@@ -13,8 +13,8 @@ EVIDENCE_LEVEL = 0.01
 """… and if that is more than noise by Fisher's test, after Holm; or if none lacked it before and all do now."""
 
 
-def absolute_failures(candidate: GateSide, must_pass: Sequence[str]) -> list[str]:
-    """Violations of safety rules and failed must-pass tasks of the candidate."""
+def absolute_failures(candidate: GateSide, must_pass: Sequence[str], budget_usd: float | None = None) -> list[str]:
+    """Violations of safety rules, failed must-pass tasks and an overrun budget of the candidate."""
     reasons = []
     violated: dict[str, int] = {}
     for row in candidate.invariants:
@@ -27,6 +27,9 @@ def absolute_failures(candidate: GateSide, must_pass: Sequence[str]) -> list[str
     for i, task in enumerate(counts.task_ids):
         if task in must_pass and counts.c[i] < counts.n[i]:
             reasons.append(f"must-pass task {task} passed {counts.c[i]} of {counts.n[i]} trials")
+    spent = sum(trial.cost_usd or 0.0 for trial in candidate.settled.attempts)
+    if budget_usd is not None and spent > budget_usd:
+        reasons.append(f"the candidate's trials cost ${spent:.4g}, more than the budget of ${budget_usd:.4g}")
     return reasons
 
 

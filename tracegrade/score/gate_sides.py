@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -82,6 +83,20 @@ class GateSide:
         scored = int(self.counts.n.sum())
         all_ = scored + sum(number for reason, number in excluded.items() if reason != "not_applicable")
         return scored / all_ if all_ else None
+
+
+def chosen(side: GateSide, tasks: Sequence[str], tags: Sequence[str]) -> GateSide:
+    """The side with only the tasks whose name and one of whose tags match; an empty list matches all."""
+
+    def counts(task: str | None, of_task: Sequence[str]) -> bool:
+        named = not tasks or (task is not None and any(fnmatchcase(task, glob) for glob in tasks))
+        return named and (not tags or any(fnmatchcase(tag, glob) for tag in of_task for glob in tags))
+
+    return replace(
+        side,
+        trials=tuple(t for t in side.trials if counts(t.task_id, t.tags)),
+        invariants=tuple(row for row in side.invariants if counts(row.task_id, row.tags)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

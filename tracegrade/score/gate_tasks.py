@@ -37,8 +37,8 @@ def task_lists(baseline: GateSide, candidate: GateSide, tasks: PairedTasks) -> G
         changed=tuple(changed),
         unscored=tuple(task for task in place0 if task in place1 and task not in paired),
         flipped=tuple(sorted(flips, key=lambda flip: flip.change)),
-        always_pass=int(np.sum((rates == 1).all(axis=0))),
-        never_pass=int(np.sum((rates == 0).all(axis=0))),
+        always_pass=tuple(tasks.task_ids[j] for j in np.flatnonzero((rates == 1).all(axis=0))),
+        never_pass=tuple(tasks.task_ids[j] for j in np.flatnonzero((rates == 0).all(axis=0))),
     )
 
 
