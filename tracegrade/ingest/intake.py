@@ -11,7 +11,7 @@ import orjson
 
 from tracegrade.errors import InputError
 from tracegrade.ingest.options import MIB, ReadOptions
-from tracegrade.ingest.text import clean, dumps
+from tracegrade.ingest.text import INT64_MAX, INT64_MIN, clean, dumps
 from tracegrade.model.load import InputReport, Skipped
 from tracegrade.model.span import LogRecord, Span
 from tracegrade.model.values import JSON
@@ -268,13 +268,15 @@ def _sorted_json(value: dict[str, JSON]) -> bytes:
 
 
 def cleaned(value: JSON) -> JSON:
-    """A JSON value with every text valid and every number one that JSON can write."""
+    """A JSON value with every text valid and every number one that any reader of JSON takes; a larger one is text."""
     from tracegrade.ingest.text import number
 
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, float):
         return number(value)
+    if isinstance(value, int) and not INT64_MIN <= value <= INT64_MAX:
+        return str(value)
     if isinstance(value, dict):
         return {clean(str(k)): cleaned(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

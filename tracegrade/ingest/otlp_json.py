@@ -379,7 +379,7 @@ def _int(content: Any) -> JSON:
 def _double(content: Any) -> JSON:
     try:
         return number(float(content))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return clean(str(content))
 
 
