@@ -174,5 +174,5 @@ def test_rubrics_and_items_that_cannot_be_read(tmp_path: Path) -> None:
         read_items(str(table))
     calls = tmp_path / "calls.jsonl"
     calls.write_text("{}\n")
-    with pytest.raises(InputError, match="calls.jsonl:1"):
+    with pytest.raises(InputError, match=r"calls.jsonl:1"):
         judge(items("a"), RUBRIC, options(tmp_path))

@@ -162,7 +162,7 @@ def check_result() -> dict[str, Any]:
         "schema": "tracegrade/check/1",
         "trials": [
             trial("a", 0, "pass", cluster="x", tags=["refund"], duration_s=2.5),
-            trial("a", 1, "fail", cost_usd=0.25),
+            trial("a", 1, "fail", cost_usd=0.25, labels={"human": False}),
             trial("b", 0, "excluded", attempt=0),
             trial("b", 0, "pass", attempt=1),
             trial("c", 0, "unknown"),
@@ -182,6 +182,8 @@ def test_a_check_result(tmp_path: Path) -> None:
     assert (report.crash.n_crashed, report.crash.n_attempts) == (1, 6)
     assert report.cost.total == 0.75
     assert report.resources["tokens"].total == 120
+    assert report.judge is not None
+    assert (report.judge.n, report.judge.both_fail) == (1, 1)
     assert report.resources["calls"].total == 3
     assert report.resources["seconds"].total == 2.5
     with pytest.raises(UsageError, match="for tables"):

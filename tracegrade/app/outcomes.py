@@ -274,12 +274,20 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
         calls=float(sum(tools.values())) if isinstance(tools, dict) and "usage" in trajectory else None,
         seconds=seconds,
         human_minutes=row.get("human_minutes"),
-        human=row.get("human"),
+        human=row.get("human", (row.get("labels") or {}).get("human")),
+        judge=_recorded_verdict(outcome),
         seed=as_text(row.get("seed")) or None,
         fingerprint=row.get("fingerprint") or trajectory.get("fingerprint"),
         trace_ids=traces,
         where=where,
     )
+
+
+def _recorded_verdict(outcome: Row) -> bool | None:
+    """The verdict that an evaluation recorded in the spans gave, where a grader read it beside others."""
+    graders = outcome.get("graders") or ()
+    found = [g.get("verdict") for g in graders if g.get("kind") == "recorded"]
+    return found[0] == "pass" if len(found) == 1 and found[0] in ("pass", "fail") else None
 
 
 def trials_of_database(path: Path) -> list[ScoredTrial]:

@@ -60,8 +60,8 @@ def frontier(
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import frontier_files
-    from tracegrade.report.planning_text import frontier_text
     from tracegrade.report.json import render
+    from tracegrade.report.planning_text import frontier_text
     from tracegrade.score.estimating import Settings
 
     reading = Reading(parse_pairs(column, "--column"), parse_pairs(filter_, "--filter"), threshold)

@@ -59,8 +59,8 @@ def horizon(
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import horizon_files
-    from tracegrade.report.planning_text import horizon_text
     from tracegrade.report.json import render
+    from tracegrade.report.planning_text import horizon_text
     from tracegrade.score.horizon import HorizonOptions
 
     reading = Reading(parse_pairs(column, "--column"), parse_pairs(filter_, "--filter"), threshold)

@@ -77,8 +77,8 @@ def power(
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.app.outcomes import Reading
     from tracegrade.app.planning import PowerQuestion, plan_power
-    from tracegrade.report.planning_text import power_text
     from tracegrade.report.json import render
+    from tracegrade.report.planning_text import power_text
     from tracegrade.score.power import Design, Spread
 
     fall = parse_points(drop, "--drop")
