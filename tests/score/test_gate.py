@@ -522,3 +522,24 @@ def test_tiers_of_the_config(tables: tuple[Path, Path], tmp_path: Path) -> None:
     result = run(before, after, "--config", config, "--tier", "fwe")
     assert isinstance(result.exception, UsageError)
     assert "Did you mean `few`" in str(result.exception)
+
+
+def test_content_that_is_no_longer_captured_withholds_the_verdict(shared: Path) -> None:
+    traces = shared / "traces"
+    policy = replace(FAST, unpaired=True, gating={"pass_rate": None, "invariant:*": None})
+    blind = run_gate(
+        GateQuestion(str(traces / "openai-v2-latest"), str(traces / "openai-v2-legacy-nocontent"), policy=policy)
+    )
+    assert blind.verdict == "not_comparable"
+    assert any("cannot be decided" in reason for reason in blind.reasons)
+    assert all(m.verdict is None for m in blind.metrics)
+
+
+def test_another_instrumentation_of_the_same_runs_is_only_said(shared: Path) -> None:
+    traces = shared / "traces"
+    policy = replace(FAST, unpaired=True, gating={"invariant:*": None})
+    other = run_gate(
+        GateQuestion(str(traces / "genai-openai-agents"), str(traces / "openinference-openai-agents"), policy=policy)
+    )
+    assert other.verdict != "fail"
+    assert [w.code for w in other.warnings if w.code == "dialect_changed"] == ["dialect_changed"]

@@ -222,6 +222,7 @@ def side_of_check(path: str, document: Row, digest: str | None = None) -> GateSi
         digest,
         kept["n_trajectories"],
         kept["lacking"],
+        frozenset(d["name"] for d in document.get("dialects") or ()),
     )
 
 

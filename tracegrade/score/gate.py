@@ -137,6 +137,16 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
                 context={"changes": list(changes)},
             )
         )
+    if baseline.dialects and candidate.dialects and baseline.dialects != candidate.dialects:
+        before, after = (", ".join(sorted(side.dialects)) for side in (baseline, candidate))
+        warnings.append(
+            Warned(
+                code="dialect_changed",
+                message=f"The spans are of another instrumentation: {before} before, {after} now. Trajectories are the "
+                "same across dialects, so this alone changes no verdict.",
+                context={"baseline": sorted(baseline.dialects), "candidate": sorted(candidate.dialects)},
+            )
+        )
     warnings += _side_warnings(baseline, candidate)
     return GateReport(
         verdict=verdict,

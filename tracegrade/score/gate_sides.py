@@ -52,6 +52,7 @@ class GateSide:
         digest: hash of the input's bytes.
         n_trajectories: trajectories that were graded.
         lacking: kind of missing evidence → trajectories that lack it.
+        dialects: instrumentations that the spans were read in.
         from_spans: whether `name` is a file of spans.
     """
 
@@ -65,6 +66,7 @@ class GateSide:
     digest: str | None = None
     n_trajectories: int = 0
     lacking: Mapping[str, int] = field(default_factory=dict)
+    dialects: frozenset[str] = frozenset()
     from_spans: bool = False
 
     @cached_property
