@@ -6,14 +6,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_YOUNGEST = 100_000
+_YOUNGEST = 1_000_000
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect cycles a hundred times less often inside the block; what has no cycle is freed at once all the same."""
+    """Collect cycles a thousand times less often inside the block; what has no cycle is freed at once all the same."""
     before = gc.get_threshold()
-    gc.set_threshold(_YOUNGEST, 50, 100)
+    gc.set_threshold(_YOUNGEST, 20, 100)
     try:
         yield
     finally:

@@ -26,11 +26,12 @@ class Facts:
         plan: what its dialects ask of it.
     """
 
-    __slots__ = ("plan", "role", "role_source", "span")
+    __slots__ = ("_texts", "plan", "role", "role_source", "span")
 
     def __init__(self, span: Span, plan: Plan) -> None:
         self.span = span
         self.plan = plan
+        self._texts: dict[str, str | None] = {}
         self.role: Role | None = None
         self.role_source = ""
         for candidate in plan.compiled:
@@ -53,19 +54,26 @@ class Facts:
     def field(self, name: str) -> tuple[Any, str]:
         """A field's value and the key that gave it; (MISSING, "") where no matching dialect has it."""
         span = self.span
-        for spec, get in self.plan.field(name):
-            value = get(span)
-            if value is not MISSING and value is not None and value != "":
+        attributes = span.attributes
+        for spec, key, get in self.plan.field(name):
+            value = attributes.get(key) if get is None else get(span)  # type: ignore[arg-type]
+            if value is not None and value is not MISSING and value != "":
                 return value, spec
         return MISSING, ""
 
     def text(self, name: str) -> str | None:
         """A field as text; None where it is missing or stands for a redacted value."""
+        memo = self._texts
+        if name in memo:
+            return memo[name]
         value, _ = self.field(name)
-        if value is MISSING:
-            return None
-        text = value if isinstance(value, str) else str(value)
-        return None if text in REDACTED_TEXTS else text
+        text = None
+        if value is not MISSING:
+            text = value if isinstance(value, str) else str(value)
+            if text in REDACTED_TEXTS:
+                text = None
+        memo[name] = text
+        return text
 
     def content(self, name: str) -> tuple[Content, str]:
         """The field `arguments` or `result`, with its state and the key that gave it."""
@@ -91,8 +99,6 @@ class Facts:
         value, _ = self.field(name)
         if value is MISSING:
             return None, False
-        if type(value) is int and value >= 0:
-            return value, False
         number = as_number(value)
         if number is None or number < 0 or not float(number).is_integer():
             return None, True
@@ -114,6 +120,10 @@ class Facts:
         return any(c.dialect.flattened for c in self.compiled)
 
 
+_TOO_LARGE = 2**63
+"""No count of anything: a number that was broken on its way, and too large for a database."""
+
+
 def as_number(value: Any) -> float | None:
     """A finite number from a number or its text, integers exact; None for anything else.
 
@@ -122,12 +132,14 @@ def as_number(value: Any) -> float | None:
     """
     if isinstance(value, bool) or value is MISSING:
         return None
-    if isinstance(value, (int, float)):
+    if isinstance(value, int):
+        return value if abs(value) < _TOO_LARGE else None
+    if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         text = value.strip().strip('"')
         try:
-            return int(text)
+            return as_number(int(text))
         except ValueError:
             try:
                 number = float(text)

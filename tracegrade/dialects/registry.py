@@ -15,6 +15,8 @@ from tracegrade.model.span import Span
 from tracegrade.model.values import MISSING
 
 Getter = Callable[[Span], Any]
+FieldKey = tuple[str, str | None, Getter | None]
+"""(key as written, attribute to take as it is or None, reader otherwise)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Compiled:
     scope_marks: tuple[str, ...]
     name_marks: re.Pattern[str] | None
     roles: tuple[tuple[str, dict[str, Role], tuple[tuple[re.Pattern[str], Role], ...]], ...]
-    fields: dict[str, tuple[tuple[str, Getter], ...]]
+    fields: dict[str, tuple[FieldKey, ...]]
 
     def matches(self, span: Span) -> str | None:
         """The mark by which a span is of this dialect, or None."""
@@ -64,19 +66,19 @@ def _glob(pattern: str) -> str:
     return fnmatch.translate(pattern)
 
 
-def _getter(spec: str) -> Getter:
+def _field_key(spec: str) -> FieldKey:
     if spec.startswith("@"):
-        return READERS[spec[1:]]
+        return spec, None, READERS[spec[1:]]
     key, _, name = spec.partition("|")
     if not name:
-        return lambda span: span.attributes.get(key, MISSING)
+        return spec, key, None
     convert = CONVERTERS[name]
 
     def get(span: Span) -> Any:
-        value = span.attributes.get(key, MISSING)
-        return MISSING if value is MISSING or value is None else convert(value, span)
+        value = span.attributes.get(key)
+        return MISSING if value is None else convert(value, span)
 
-    return get
+    return spec, None, get
 
 
 def compile_dialect(dialect: Dialect) -> Compiled:
@@ -95,7 +97,7 @@ def compile_dialect(dialect: Dialect) -> Compiled:
         exact = {v.lower(): r for v, r in values.items() if not re.search(r"[*?]", v)}
         globs = tuple((re.compile(_glob(v.lower())), r) for v, r in values.items() if re.search(r"[*?]", v))
         roles.append((key, exact, globs))
-    fields = {f: tuple((spec, _getter(spec)) for spec in specs) for f, specs in dialect.fields.items()}
+    fields = {f: tuple(_field_key(spec) for spec in specs) for f, specs in dialect.fields.items()}
     return Compiled(
         dialect=dialect,
         attribute_marks=tuple(by_place["attr"]),
@@ -163,9 +165,9 @@ class Plan:
 
     def __init__(self, compiled: tuple[Compiled, ...]) -> None:
         self.compiled = compiled
-        self._fields: dict[str, tuple[tuple[str, Getter], ...]] = {}
+        self._fields: dict[str, tuple[FieldKey, ...]] = {}
 
-    def field(self, name: str) -> tuple[tuple[str, Getter], ...]:
+    def field(self, name: str) -> tuple[FieldKey, ...]:
         """The keys of a field with their readers, of all dialects in order."""
         found = self._fields.get(name)
         if found is None:
@@ -216,8 +218,8 @@ class Registry:
 
     def conversation_keys(self) -> list[str]:
         """The attributes that hold a conversation id as it is, of all dialects."""
-        specs = {s for c in self.compiled for s, _ in c.fields.get("conversation_id", ())}
-        return sorted(s for s in specs if "|" not in s and not s.startswith("@"))
+        keys = {key for c in self.compiled for _, key, _ in c.fields.get("conversation_id", ())}
+        return sorted(key for key in keys if key is not None)
 
     def _place_mask(self, span: Span) -> int:
         mask = 0

@@ -62,7 +62,7 @@ class Gap:
     span_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # treated as frozen, but made by the million: frozen ones take four times as long to make
 class Step:
     """One thing that happened in a trajectory.
 

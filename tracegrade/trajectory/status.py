@@ -77,7 +77,7 @@ def span_evidence(facts: Facts) -> Evidence:
     error_type, _ = facts.field("error_type")
     if error_type is not MISSING:
         return Evidence(True, False, "error.type is set")
-    status, key = facts.field("tool_status")
+    status, key = facts.field("tool_status") if facts.role == "tool" else (MISSING, "")
     if status is False or (isinstance(status, str) and status.lower() in (*_ERROR_WORDS, "false")):
         return Evidence(True, False, f"{key.partition('|')[0]} says error")
     for event in span.events:
