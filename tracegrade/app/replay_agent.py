@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -32,7 +32,7 @@ def replay_agent(options: AgentOptions) -> AgentReport:
         RuleFileError: rules are malformed.
     """
     if (options.agent is None) == (not options.command):
-        raise UsageError("give one of --agent MODULE:FUNCTION and -- COMMAND")
+        raise UsageError("give one of --agent MODULE:FUNCTION and --command TEXT")
     recorded = list(trajectories_from_paths(list(options.paths), options.trajectories))
     reasons = {t.trajectory_id: _reason(t) for t in recorded}
     ready = [t for t in recorded if reasons[t.trajectory_id] is None]
@@ -152,7 +152,7 @@ def _trial(
             "leftovers": run.leftovers,
             "faults": run.faults,
             "divergence": _divergence(recorded, replayed) if replayed is not None else None,
-            "changed": changes.get(recorded.trajectory_id, ()),
+            "changed": changes.get(recorded.trajectory_id, ()) if status == "replayed" else (),
         }
     )
 
@@ -160,6 +160,8 @@ def _trial(
 def _divergence(recorded: Trajectory, replayed: Trajectory) -> Divergence | None:
     """The first act that is not the recorded one."""
     found = diff_trajectories(recorded, replayed)
+    if found.first is None and any(s.kind == "message" for s in replayed.steps):  # what was said, or when, may differ
+        found = diff_trajectories(recorded, replayed, messages=True)
     if found.first is None:
         return None
     pair: Pair = found.pairs[found.first]
@@ -176,6 +178,8 @@ def _divergence(recorded: Trajectory, replayed: Trajectory) -> Divergence | None
 def _act(step: Step | None) -> str | None:
     if step is None:
         return None
+    if step.kind == "message":
+        return f"{step.role} says {_value(step.text)}"
     return f"{step.name}({canonical(step.arguments)})" if step.arguments_state == "captured" else step.name
 
 
@@ -196,7 +200,7 @@ def _report(
     errors = [(t, c) for t in gated for c in t.changed if c.level == "error"]
     worse = [(t, c) for t, c in errors if c.after in ("fail", "error") and c.before not in ("fail", "error")]
     lost = [(t, c) for t, c in errors if c.before in ("pass", "fail") and c.after in ("unknown", None)]
-    reasons = [f"{c.what}: {c.before} → {c.after} in {t.trajectory_id}{_where(t)}" for t, c in worse]
+    reasons = [f"{c.what}: {c.before} → {c.after} in {t.trajectory_id}: {c.message}{_where(t)}" for t, c in worse]
     reasons += [f"{t.trajectory_id}: the replay failed ({t.status}): {t.message}" for t in failed]
     reasons += [f"{c.what} cannot be decided on the new run of {t.trajectory_id}: {c.message}" for t, c in lost]
     if not gated:
@@ -217,7 +221,15 @@ def _report(
         new_verdicts=_tally(after, {replayed[t.trajectory_id] for t in gated}),
         spans=str(options.out) if options.out is not None else None,
         errors=tuple(i.error for i in before.inputs if i.error is not None),
+        warnings=tuple(_leftovers(gated)),
     )
+
+
+def _leftovers(trials: Sequence[AgentTrial]) -> Iterator[str]:
+    count = sum(x.count for t in trials for x in t.leftovers)
+    if count:
+        some = sum(bool(t.leftovers) for t in trials)
+        yield f"{count} recorded calls were not asked for, in {some} of {len(trials)} runs: did the agent do its task?"
 
 
 def _where(trial: AgentTrial) -> str:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracegrade.app.replay_workers import Done, run_jobs
 from tracegrade.app.trajectories import TrajectoryOptions
@@ -21,6 +21,9 @@ from tracegrade.replay.environment import load_object
 from tracegrade.replay.faults import Fault, FaultPlan
 from tracegrade.replay.session import Session
 from tracegrade.replay.tape import Matching, Tape, record
+
+if TYPE_CHECKING:
+    from tracegrade.ingest.capture import Capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,16 @@ def _ran(done: Done) -> Ran:
     return Ran(b"", (), (), (), done.message, done.status)
 
 
-_CAPTURES: dict[str, Any] = {}
+_CAPTURES: list[Capture] = []
+
+
+def _capture(service: str) -> Capture:
+    """The capture of this process; the first service names it, since a global provider cannot be replaced."""
+    from tracegrade.ingest.capture import Capture
+
+    if not _CAPTURES:
+        _CAPTURES.append(Capture(service))
+    return _CAPTURES[0]
 
 
 def _work_function(
@@ -115,11 +127,7 @@ def _work_function(
     name: str, agent_name: str, service: str, tape: Tape,
 ) -> Ran:  # fmt: skip
     """In a worker: one run of a Python agent. The capture comes before the import: the agent's tracers use it."""
-    from tracegrade.ingest.capture import Capture
-
-    if "one" not in _CAPTURES:
-        _CAPTURES["one"] = Capture(service)
-    capture = _CAPTURES["one"]
+    capture = _capture(service)
     function = load_object(agent, "--agent")
     error = None
     with capture.run(f"{seed} {name}", agent_name, write=not own_spans) as watch:
@@ -141,27 +149,31 @@ def _work_command(
     agent: str | None, command: tuple[str, ...], faults: tuple[Fault, ...], seed: int, own_spans: bool, limit_s: float,
     name: str, agent_name: str, service: str, tape: Tape,
 ) -> Ran:  # fmt: skip
-    """In a worker: one run of a program against the loopback endpoint."""
-    from tracegrade.app.replay_server import serve
-    from tracegrade.ingest.capture import SilentWatch
+    """In a worker: one run of a program against the loopback endpoint.
 
-    session = Session(tape, FaultPlan(faults, seed, name), SilentWatch())
-    with serve(session) as (address, spans):
-        environment = {
-            **os.environ,
-            "OPENAI_BASE_URL": f"{address}/v1",
-            "OPENAI_API_KEY": "replay",
-            "TRACEGRADE_TOOLS_URL": f"{address}/tools",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": address,
-            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-            "OTEL_TRACES_EXPORTER": "otlp",
-            "OTEL_SERVICE_NAME": os.environ.get("OTEL_SERVICE_NAME", service),
-        }
-        told = json.dumps({"turns": list(tape.turns), "tools": sorted({a.tool for a in tape.answers})})
-        error = _run(command, environment, told, limit_s)
+    The spans are those that the program exports; where it exports none, those of what it asked the endpoint for.
+    """
+    from tracegrade.app.replay_server import serve
+
+    capture = _capture(service)
+    with capture.run(f"{seed} {name}", agent_name, write=not own_spans) as watch:
+        session = Session(tape, FaultPlan(faults, seed, name), watch)
+        with serve(session) as (address, spans):
+            environment = {
+                **os.environ,
+                "OPENAI_BASE_URL": f"{address}/v1",
+                "OPENAI_API_KEY": "replay",
+                "TRACEGRADE_TOOLS_URL": f"{address}/tools",
+                "OTEL_EXPORTER_OTLP_ENDPOINT": address,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+                "OTEL_TRACES_EXPORTER": "otlp",
+                "OTEL_SERVICE_NAME": os.environ.get("OTEL_SERVICE_NAME", service),
+            }
+            told = json.dumps({"turns": list(tape.turns), "tools": sorted({a.tool for a in tape.answers})})
+            error = _run(command, environment, told, limit_s)
     body = b"".join(spans.proto) if spans.proto else b"\n".join(spans.json)
     status: ReplayStatus = "timeout" if error == _TIMED_OUT else _status(tape, error)
-    return Ran(body, tuple(tape.misses), tape.leftovers(), tuple(session.faults), error, status)
+    return Ran(body or capture.take(), tuple(tape.misses), tape.leftovers(), tuple(session.faults), error, status)
 
 
 _TIMED_OUT = "the command took longer than its time"

@@ -7,18 +7,22 @@ that exceeds its time is killed and replaced.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
 
 from tracegrade.errors import TracegradeError, UsageError
 
 _START_S = 60.0
-"""Time that a worker may take to start and import, on top of its first job's."""
+"""Time that a worker may take to start; importing the user's code counts to its first job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +93,15 @@ class _Worker:
     def __init__(self, work: Callable[..., Any], context: tuple[Any, ...]) -> None:
         self._work = work
         self._context = context
-        self._process: Any = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
     def run(self, job: tuple[Any, ...], limit_s: float) -> Done:
         """Run one job, or say why it could not be."""
-        fresh = self._pipe is None
-        pipe = self._pipe or self._start()
         try:
+            pipe = self._pipe or self._start()
             pipe.send(job)
-            if not pipe.poll(limit_s + (_START_S if fresh else 0)):
+            if not pipe.poll(limit_s):
                 self.stop()
                 return Done("timeout", message=f"took longer than {limit_s:g} s")
             status, value, message = pipe.recv()
@@ -108,33 +111,49 @@ class _Worker:
         return Done(status, value, message)
 
     def _start(self) -> Connection:
-        spawn = multiprocessing.get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(theirs, self._work, self._context), daemon=True)
-        self._process.start()
+        """Start the process. It is a fresh interpreter, not a copy: the main script is not run again in it."""
+        self._pipe, theirs = multiprocessing.Pipe()
+        self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
+            [sys.executable, "-c", f"from {__name__} import main; main({theirs.fileno()})"],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # what the user's code prints is no part of the report
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
         theirs.close()
+        self._pipe.send((self._work, self._context))
+        if not self._pipe.poll(_START_S):
+            raise EOFError
+        self._pipe.recv()
         return self._pipe
 
     def stop(self) -> None:
         """End the process, whatever it does."""
         if self._process is not None:
             self._process.kill()
-            self._process.join()
+            self._process.wait()
         if self._pipe is not None:
             self._pipe.close()
         self._process = self._pipe = None
 
 
-def _serve(pipe: Connection, work: Callable[..., Any], context: tuple[Any, ...]) -> None:
-    while True:
-        try:
-            job = pipe.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            pipe.send(("ok", work(*context, *job), ""))
-        except TracegradeError as error:
-            pipe.send(("error", "usage", str(error)))
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            pipe.send(("error", None, f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"))
+def main(descriptor: int) -> None:
+    """What a worker runs: take the work, then serve jobs until the other side is gone."""
+    pipe = Connection(descriptor)
+    try:
+        work, context = pipe.recv()
+        pipe.send("ready")
+        while True:
+            pipe.send(_result(work, context, pipe.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def _result(work: Callable[..., Any], context: tuple[Any, ...], job: tuple[Any, ...]) -> tuple[str, Any, str]:
+    try:
+        return "ok", work(*context, *job), ""
+    except TracegradeError as error:
+        return "error", "usage", str(error)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return "error", None, f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"

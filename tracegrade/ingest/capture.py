@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -24,6 +25,8 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 from tracegrade.ingest.sdk import encode
 from tracegrade.model.values import JSON
+from tracegrade.replay.environment import as_json
+from tracegrade.replay.tape import ModelResponse
 
 _SCOPE = "tracegrade.replay"
 
@@ -112,9 +115,16 @@ class SilentWatch:
     def said(self, text: str) -> None:
         """A text of the agent's."""
 
+    def model(self, messages: Sequence[JSON], response: ModelResponse) -> None:
+        """One model call."""
+
 
 class SpanWatch:
-    """Writes an `execute_tool` span for each call, and messages onto the root span."""
+    """Writes a `chat` span for each model call and an `execute_tool` span for each tool call, below a root span.
+
+    An agent that has no model still asks for its calls and says things: a `chat` span holds what it says or asks for
+    next, so that what was said stands in order with what was done.
+    """
 
     def __init__(self, tracer: trace.Tracer, root: Span) -> None:
         self._tracer = tracer
@@ -123,6 +133,7 @@ class SpanWatch:
         self._told: list[dict[str, Any]] = []
         self._model: Span | None = None
         self._said: list[dict[str, Any]] = []
+        self._asked: list[tuple[str, str]] = []
 
     @contextmanager
     def turn(self, text: str) -> Iterator[None]:
@@ -132,26 +143,47 @@ class SpanWatch:
         self._told.append(message)
         yield
         if self._told[-1] is message and self._model is None:
-            self._open_model()  # the agent was told, and did nothing
+            self._open_model(self._told)  # the agent was told, and did nothing
+
+    def said(self, text: str) -> None:
+        """A text of the agent's: part of a model call's output."""
+        self._say({"type": "text", "content": text})
+
+    def model(self, messages: Sequence[JSON], response: ModelResponse) -> None:
+        """One model call, and the tool calls that it asks for."""
+        self._close_model()
+        self._told = [chat_message(m) for m in messages if isinstance(m, dict)]
+        self._open_model(self._told)
+        if response.text:
+            self._said.append({"type": "text", "content": response.text})
+        for number, (call_id, tool, arguments) in enumerate(response.calls):
+            name = call_id or f"call_{number}"
+            self._asked.append((tool, name))
+            self._said.append({"type": "tool_call", "id": name, "name": tool, "arguments": arguments})
+        if self._model is not None and response.input_tokens is not None:
+            self._model.set_attribute("gen_ai.usage.input_tokens", response.input_tokens)
+        if self._model is not None and response.output_tokens is not None:
+            self._model.set_attribute("gen_ai.usage.output_tokens", response.output_tokens)
+        self._close_model()
 
     @contextmanager
     def call(self, tool: str, arguments: JSON) -> Iterator[Callable[[JSON, bool], None]]:
-        """One call: a model call that asks for it, then its span."""
-        self._calls += 1
-        call_id = f"call_{self._calls}"
-        request = {"type": "tool_call", "id": call_id, "name": tool, "arguments": arguments}
-        self._say(request)
-        self._close_model()
+        """One call: its span, after the model call that asked for it."""
+        call_id = self._call_id(tool, arguments)
         attributes: dict[str, str] = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool,
             "gen_ai.tool.call.id": call_id,
             "gen_ai.tool.call.arguments": _text(arguments),
         }
+        response: JSON = None
         with self._tracer.start_as_current_span(
-            f"execute_tool {tool}", attributes=attributes, record_exception=False, set_status_on_exception=False
+            f"execute_tool {tool}",
+            context=self._context(),
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
-            response: JSON = None
 
             def ended(result: JSON, failed: bool) -> None:
                 nonlocal response
@@ -172,25 +204,37 @@ class SpanWatch:
                 part = {"type": "tool_call_response", "id": call_id, "response": response}
                 self._told.append({"role": "tool", "parts": [part]})
 
-    def said(self, text: str) -> None:
-        """A text of the agent's: part of the model call's output."""
-        self._say({"type": "text", "content": text})
-
     def finish(self) -> None:
         """Write down what is still open."""
         self._close_model()
 
+    def _call_id(self, tool: str, arguments: JSON) -> str:
+        """The id under which a model call asked for a call; where none did, one is written that does."""
+        for place, (asked, call_id) in enumerate(self._asked):
+            if asked == tool:
+                del self._asked[place]
+                return call_id
+        self._calls += 1
+        call_id = f"replay_{self._calls}"
+        self._say({"type": "tool_call", "id": call_id, "name": tool, "arguments": arguments})
+        self._close_model()
+        return call_id
+
+    def _context(self) -> Context | None:
+        """Below the root, also in a thread that does not know of it."""
+        return None if trace.get_current_span().is_recording() else trace.set_span_in_context(self._root)
+
     def _say(self, part: dict[str, Any]) -> None:
         if self._model is None:
-            self._open_model()
+            self._open_model(self._told)
         self._said.append(part)
 
-    def _open_model(self) -> None:
-        self._model = self._tracer.start_span("chat replay", attributes={"gen_ai.operation.name": "chat"})
-        self._model.set_attribute("gen_ai.input.messages", _text(self._told))
+    def _open_model(self, told: Sequence[dict[str, Any]]) -> None:
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": _text(told)}
+        self._model = self._tracer.start_span("chat replay", context=self._context(), attributes=attributes)
 
     def _close_model(self) -> None:
-        """End the model call that said something, if there is one."""
+        """End the model call that is open, if there is one."""
         if self._model is None:
             return
         message = {"role": "assistant", "parts": self._said, "finish_reason": "stop"}
@@ -198,6 +242,31 @@ class SpanWatch:
         self._model.end()
         self._told.append({"role": "assistant", "parts": self._said})
         self._model, self._said = None, []
+
+
+def chat_message(message: dict[str, Any]) -> dict[str, Any]:
+    """A chat completion message in the GenAI conventions' form."""
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else [p.get("text") for p in content or () if isinstance(p, dict)]
+    if message.get("role") == "tool":
+        part = {
+            "type": "tool_call_response",
+            "id": message.get("tool_call_id"),
+            "response": "".join(filter(None, texts)),
+        }
+        return {"role": "tool", "parts": [part]}
+    parts: list[dict[str, Any]] = [{"type": "text", "content": t} for t in texts if t]
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": call.get("id"),
+                "name": function.get("name"),
+                "arguments": as_json(function.get("arguments")),
+            }
+        )
+    return {"role": message.get("role"), "parts": parts}
 
 
 def _text(value: JSON) -> str:

@@ -31,6 +31,9 @@ class Watch(Protocol):
     def said(self, text: str) -> None:
         """A text of the agent's."""
 
+    def model(self, messages: Sequence[JSON], response: ModelResponse) -> None:
+        """One model call: what it was told, and what it answered."""
+
 
 class Session:
     """One replay of one trajectory.
@@ -108,7 +111,9 @@ class Session:
         Raises:
             ReplayMiss: nothing recorded follows them.
         """
-        return self._tape.respond(messages)
+        response = self._tape.respond(messages)
+        self._watch.model(messages, response)
+        return response
 
 
 Agent = Callable[[Session], Any]
