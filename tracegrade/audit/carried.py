@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tracegrade.audit.semconv import Conventions, SpanRule
+from tracegrade.dialects.content import is_cut, loads
 from tracegrade.dialects.interpret import Facts
 from tracegrade.dialects.messages import CallPart, Message, TextPart
+from tracegrade.model.values import JSON
 
 
 def gen_ai_operation(facts: Facts, conventions: Conventions) -> tuple[str, SpanRule] | None:
@@ -36,4 +38,21 @@ def says(message: Message) -> bool:
                 return True
         elif (part.arguments if isinstance(part, CallPart) else part.content).state != "not_captured":
             return True
+    return False
+
+
+def cut_json(value: JSON) -> bool:
+    """Whether a value is the beginning of a JSON object or array.
+
+    >>> cut_json('{"a": [1'), cut_json('{"a": 1}'), cut_json("[note] plain text")
+    (True, False, False)
+    """
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return False
+    try:
+        loads(value)
+    except ValueError:
+        return is_cut(value)
+    except RecursionError:
+        return False
     return False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tracegrade.audit.base import NOWHERE, Place
-from tracegrade.audit.noise import ALPHA, fall_p, holm, none_p
+from tracegrade.audit.noise import ALPHA, SURE, fall_p, holm, none_p
 from tracegrade.audit.renames import Hashes, align, family, successor
 from tracegrade.model.audit import AttributeProfile, AuditProfile, OperationProfile
 from tracegrade.model.verdict import Level
@@ -294,7 +294,8 @@ def _judged(work: _Work) -> Iterator[Change]:
     for test, p in zip(work.tests, adjusted, strict=True):
         established = p < ALPHA
         if test.kind == "none":
-            sure = established or test.whole
+            # the rate of a few trajectories is itself uncertain: Fisher's test must not allow for chance either
+            sure = test.whole or (established and fall_p(*test.change.before, *test.change.after) < SURE)
             level: Level = "error" if sure else "warning"
             yield replace(test.change, level=level, p_adjusted=p, established=sure)
         elif test.drop <= 0 or test.drop < work.floor:

@@ -6,6 +6,8 @@ from functools import lru_cache
 
 ALPHA = 0.01
 """The level of every test, after Holm."""
+SURE = 0.001
+"""The level at which Fisher's test must agree, alone, that a loss is no chance."""
 
 
 @lru_cache(maxsize=65_536)

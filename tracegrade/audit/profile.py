@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from tracegrade.audit.base import Place, Scene, place_of
-from tracegrade.audit.carried import says
-from tracegrade.dialects.content import is_cut
+from tracegrade.audit.carried import cut_json, says
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.audit import AttributeProfile, AuditProfile, Decidability, OperationProfile, Shares
 from tracegrade.model.span import Span
@@ -271,8 +270,9 @@ class Counts:
                     size = len(text.encode("utf-8", "replace"))
                     mine.bytes += size
                     mine.types.add(value_type(value))
-                    mine.cut = mine.cut or (text[:1] in ("{", "[") and isinstance(value, str) and _cut(text))
-                    if len(hashes) < _KEPT_HASHES and size > 3 and text.lower() not in _COMMON:
+                    mine.cut = mine.cut or cut_json(value)
+                    telling = size > 3 or isinstance(value, (int, float))
+                    if len(hashes) < _KEPT_HASHES and telling and text.lower() not in _COMMON:
                         hashes.add(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
             for name, source in evidence_of(facts):
                 mine = here.setdefault(f"@{name}", _Here())
@@ -302,10 +302,6 @@ def _recorded(span: Span) -> Iterator[tuple[str, JSON]]:
     for record in span.logs:
         if record.event_name:
             yield f"log:{record.event_name}", ""
-
-
-def _cut(text: str) -> bool:
-    return text[-1:] not in ("}", "]") and is_cut(text)
 
 
 def _add_shares(shares: Counter[str], trajectory: Trajectory) -> None:

@@ -9,7 +9,8 @@ from tracegrade.audit.base import Options, Rule, Scene, Sighting, place_of
 
 def look(scene: Scene, options: Options) -> Iterator[Sighting]:
     """Trajectories without one."""
-    if scene.trajectory.conversation_id is None and scene.facts:
+    named = any(f.text("conversation_id") is not None for f in scene.facts)
+    if scene.facts and scene.trajectory.conversation_id is None and not named:
         yield Sighting(
             "no conversation id is recorded",
             place_of(scene.facts[0]),

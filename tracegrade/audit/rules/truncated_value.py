@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracegrade.audit.base import Options, Rule, Scene, Sighting, place_of
-from tracegrade.dialects.content import is_cut
+from tracegrade.audit.carried import cut_json
 
 
 def look(scene: Scene, options: Options) -> Iterator[Sighting]:
     """Spans with cut values."""
     for facts in scene.facts:
         for name, value in facts.span.attributes.items():
-            if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] not in ("}", "]") and is_cut(value):
+            if cut_json(value):
                 yield Sighting(
                     f"`{name}` is cut",
                     place_of(facts),
                     facts.span,
                     expected="whole JSON",
                     observed=f"{len(value)} characters of it",
-                    fix="",
                     context={"attribute": name},
                 )
 
