@@ -81,7 +81,9 @@ def iter_trajectories(
     seen = seen if seen is not None else Seen()
     registry = _registry(options)
     waiting: list[Part] = []
-    recurring = store.recurring(registry.conversation_keys())
+    recurring = store.recurring(registry.plain_keys("conversation_id"))
+    rejoin = options.group_by in ("auto", "conversation")
+    detached = store.detached_call_ids(registry.plain_keys("call_id")) if rejoin else set()
     for spans in _all_traces(store):
         forest = Forest(spans, registry)
         _count(forest, seen)
@@ -94,7 +96,12 @@ def iter_trajectories(
         parts = [_own(p, options) for p, _ in parts_of(spans, forest, options.group_by, _keys(options))]
         alone = len(parts) == 1 and parts[0].key is None and not _may_join(parts[0], recurring)
         if alone:
-            yield _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
+            built = _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
+            lost = _lost_calls(parts[0], built, forest, detached) if detached else None
+            if lost is None:
+                yield built
+            else:
+                waiting.append(lost)
         else:
             waiting += parts
     groups = group(waiting)
@@ -135,6 +142,21 @@ def _own(part: Part, options: TrajectoryOptions) -> Part:
 def _may_join(part: Part, recurring: set[str]) -> bool:
     """Whether another trace may be of the part's conversation; ids that a converter gave are not looked for."""
     return part.conversation_id is not None and (part.conversation_id in recurring or not part.plain_id)
+
+
+def _lost_calls(part: Part, built: Trajectory, forest: Forest, detached: set[str]) -> Part | None:
+    """The part with what may join it by call id: tool calls without the trace that asked, or requests without a span.
+
+    Tools run in threads or workers lose their context and become traces of their own (DIALECTS §5, detached threads).
+    """
+    ids = {c.call_id for c in built.calls()}
+    if not any(f.role in ("agent", "workflow", "model") for f in forest.facts):
+        whole = bool(ids) and None not in ids and ids <= detached
+        return replace(part, strays=frozenset(i for i in ids if i)) if whole else None
+    wants = frozenset(
+        c.call_id for c in built.calls() if c.call_id in detached and c.start_ns is None and not c.prior and c.call_id
+    )
+    return replace(part, wants=wants) if wants else None
 
 
 def _traces_of(store: Store, ids: set[str]) -> dict[str, list[Span]]:

@@ -216,9 +216,9 @@ class Registry:
             self._plans[mask] = plan
         return plan
 
-    def conversation_keys(self) -> list[str]:
-        """The attributes that hold a conversation id as it is, of all dialects."""
-        keys = {key for c in self.compiled for _, key, _ in c.fields.get("conversation_id", ())}
+    def plain_keys(self, field: str) -> list[str]:
+        """The attributes that hold a field as it is, of all dialects."""
+        keys = {key for c in self.compiled for _, key, _ in c.fields.get(field, ())}
         return sorted(key for key in keys if key is not None)
 
     def _place_mask(self, span: Span) -> int:

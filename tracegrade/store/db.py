@@ -125,6 +125,20 @@ class Store:
         rows = self._connection.execute(statement("recurring"), {"paths": paths}).fetchall()
         return {row[0] for row in rows}
 
+    def detached_call_ids(self, keys: Sequence[str], most_spans: int = 4) -> set[str]:
+        """Call ids, as text, that some attributes have in traces of at most a few spans.
+
+        Args:
+            keys: names of attributes that hold call ids.
+            most_spans: how many spans such a trace has at most.
+        """
+        paths = ["$." + quoted(key) for key in keys]
+        if not paths:
+            return set()
+        values = {"paths": paths, "most_spans": most_spans}
+        rows = self._connection.execute(statement("detached_call_ids"), values).fetchall()
+        return {row[0] for row in rows}
+
     def loose_logs(self) -> Iterator[LogRecord]:
         """Yield the log records that join to no span in the store, by time."""
         return read_loose_logs(self._connection)

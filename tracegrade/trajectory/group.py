@@ -8,7 +8,7 @@ or split is said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tracegrade.dialects.interpret import Facts
@@ -34,6 +34,8 @@ class Part:
         key: the trial's own key or the value of the attribute grouped by; None where it has none.
         services: the services of its GenAI spans.
         start_ns, end_ns: its extent.
+        strays: call ids of a trace that holds tool calls alone: they may have lost the trace that asked for them.
+        wants: call ids that were asked for here and have no span here.
         plain_id: whether the conversation id is an attribute's value as it stands.
         graded: whether it holds an agent run, a model call, a tool call or a message; set-up does not.
     """
@@ -47,6 +49,8 @@ class Part:
     end_ns: int
     graded: bool
     plain_id: bool = True
+    strays: frozenset[str] = frozenset()
+    wants: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,29 @@ def group(parts: Sequence[Part]) -> list[Group]:
             groups.append(Group(tuple(members), "conversation", conversation))
         else:
             groups += [Group((m,), "trace", conversation) for m in members]
+    groups = _with_strays(groups)
     return sorted(groups, key=lambda g: (g.parts[0].start_ns, g.parts[0].trace_id, g.parts[0].root or ""))
+
+
+def _with_strays(groups: list[Group]) -> list[Group]:
+    """Traces of tool calls alone, each with the one trajectory of its service that asked for all of them."""
+    strays = [g for g in groups if g.joined_by == "trace" and g.parts[0].strays]
+    rest = [g for g in groups if g not in strays]
+    for stray in strays:
+        part = stray.parts[0]
+        owners = [
+            i
+            for i, g in enumerate(rest)
+            if part.strays <= frozenset().union(*(p.wants for p in g.parts))
+            and part.services == g.parts[0].services
+            and g.parts[0].start_ns <= part.start_ns
+        ]
+        if len(owners) == 1:
+            owner = rest[owners[0]]
+            rest[owners[0]] = replace(owner, parts=(*owner.parts, part), joined_by="call_id")
+        else:
+            rest.append(stray)
+    return rest
 
 
 def _one_after_another(members: Sequence[Part]) -> bool:
@@ -204,7 +230,11 @@ def describe(groups: Sequence[Group]) -> list[str]:
     """What was joined or split, one sentence each, for the report."""
     said = []
     joined = [g for g in groups if len({p.trace_id for p in g.parts}) > 1]
-    by: Mapping[str, str] = {"conversation": "conversation id", "key": "trial key or attribute"}
+    by: Mapping[str, str] = {
+        "conversation": "conversation id",
+        "key": "trial key or attribute",
+        "call_id": "call id: tool calls that had lost their context",
+    }
     for how, words in by.items():
         some = [g for g in joined if g.joined_by == how]
         if some:
