@@ -52,7 +52,7 @@ def test_a_call_that_has_its_span_takes_no_stray_of_the_same_id() -> None:
 
 def test_two_turns_of_a_conversation_are_one_trajectory_in_order() -> None:
     ask, back = asks(("x", "get", {})), answers("x", "1")
-    bye, put = says("assistant", "one more?"), asks(("y", "put", {}))
+    bye = says("assistant", "one more?")
     conversation = {"gen_ai__conversation__id": "conversation-7"}
     (found,), seen = read(
         agent(1, 0, 100, trace=ONE, **conversation),
