@@ -10,7 +10,6 @@ FOLDER = Path(__file__).resolve().parent.parent / "schemas"
 
 SOURCES = {
     "audit": "tracegrade.model.audit:audit_schema",
-    "audit-profile": "tracegrade.model.audit:profile_schema",
     "check": "tracegrade.model.report:check_schema",
     "config": "tracegrade.config:config_schema",
     "dialect": "tracegrade.dialects.custom:dialect_schema",
@@ -21,6 +20,7 @@ SOURCES = {
     "inspect": "tracegrade.model.inspect:inspect_schema",
     "invariants": "tracegrade.checks.schema:invariants_schema",
     "power": "tracegrade.model.power:power_schema",
+    "profile": "tracegrade.model.audit:profile_schema",
     "rates": "tracegrade.model.sample:rates_schema",
     "redact": "tracegrade.model.redact:redact_schema",
     "sample": "tracegrade.model.sample:sample_schema",

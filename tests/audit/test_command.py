@@ -107,7 +107,7 @@ def test_json_fits_its_schema_and_is_the_same_each_time(run_cli: Cli, files: dic
     schema = json.loads((REPO / "schemas" / "audit.schema.json").read_text(encoding="utf-8"))
     jsonschema.validate(json.loads(first), schema)
     profile = json.loads(run_cli("audit", "profile", files["good"]).stdout)
-    jsonschema.validate(profile, json.loads((REPO / "schemas" / "audit-profile.schema.json").read_text()))
+    jsonschema.validate(profile, json.loads((REPO / "schemas" / "profile.schema.json").read_text()))
 
 
 def test_every_format_tells_the_failure(run_cli: Cli, files: dict[str, Path], tmp_path: Path) -> None:
