@@ -143,9 +143,9 @@ def test_unequal_copies_are_all_listed() -> None:
     rows = [ScoredTrial(t, "0", passed=p, where=f"f:{t}{p:d}") for t in "ab" for p in (True, False)]
     with pytest.raises(RuleFileError) as caught:
         settle(rows)
-    assert len(caught.value.problems) == 2
+    assert len(caught.value.problems) == 3, "both keys, and what to do"
     assert "f:a1" in str(caught.value)
-    assert "f:a0" in str(caught.value)
+    assert "at a0" in str(caught.value)
     assert "--filter" in str(caught.value)
 
 

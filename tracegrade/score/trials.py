@@ -16,8 +16,11 @@ from tracegrade.errors import Problem, RuleFileError
 from tracegrade.model.scored import INFRASTRUCTURE, ScoredTrial
 from tracegrade.score.passk import Floats, Ints
 
-SHOWN_PROBLEMS = 20
-"""Unequal copies listed one by one; the rest are counted."""
+ADVICE = (
+    "expected one row for each task and trial, or `attempt` numbers that tell them apart. If the table holds several "
+    "agents or runs, choose one with --filter COLUMN=VALUE; if another column numbers the trials, name it with --column "
+    "trial=COLUMN"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,7 @@ def settle(rows: Sequence[ScoredTrial]) -> Settled:
         if counted < len(tries) - 1 and tries[counted].passed is False:
             repeated.append(key)
     if problems:
-        rest = len(problems) - SHOWN_PROBLEMS
-        more = [Problem(problems[0].where.rsplit(":", 1)[0], "", f"and {rest} more such keys")] if rest > 0 else []
-        raise RuleFileError(problems[:SHOWN_PROBLEMS] + more)
+        raise RuleFileError([*problems, Problem(problems[0].where.rpartition(":")[0], "", ADVICE)])
     return Settled(tuple(trials), tuple(attempts), len(rows) - len(attempts), tuple(repeated))
 
 
@@ -73,14 +74,11 @@ def _clash(tries: list[ScoredTrial]) -> Problem | None:
     if len(tries) == len(numbers) and (len(tries) == 1 or None not in numbers):
         return None
     same = [row for row in tries if row.attempt is None or numbers[row.attempt] > 1] or tries
-    others = ", ".join(row.where for row in same[1:6]) + (", …" if len(same) > 6 else "")
+    others = ", ".join(row.where.rpartition(":")[2].strip() for row in same[1:])
     return Problem(
         same[0].where,
         "task_id, trial",
-        f"task `{same[0].task_id}` trial `{same[0].trial}` stands here and in {others} with different values and no "
-        "`attempt` that tells them apart; expected one row for each task and trial. If the table holds several "
-        "agents or runs, choose one with --filter COLUMN=VALUE; if another column numbers the trials, name it with "
-        "--column trial=COLUMN",
+        f"task `{same[0].task_id}` trial `{same[0].trial}` stands here and at {others} with different values",
     )
 
 
