@@ -21,6 +21,7 @@ _INSTANCE_KEYS = (
     "faas.instance",
 )
 _ASYNC_KINDS = (4, 5)  # PRODUCER and CONSUMER: the parent does not wait for the child
+_MILLISECOND = 1_000_000
 
 
 class Forest:
@@ -99,7 +100,7 @@ class Forest:
         """A span's interval by its clock; empty where it has no clock order."""
         if span.start_ns is None or (span.end_ns is not None and span.end_ns < span.start_ns):
             return {}
-        return {self.clock(span): Interval(span.start_ns, span.end_ns, span.precision_ns)}
+        return {self.clock(span): Interval(span.start_ns, span.end_ns, _tick(span))}
 
     def lifted(self, facts: Facts, own: dict[Any, Interval]) -> dict[Any, Interval]:
         """For each other clock, the interval of the innermost span around one that contains it."""
@@ -116,6 +117,17 @@ class Forest:
                     found.setdefault(clock, interval)
             inner = outer
         return found
+
+
+def _tick(span: Span) -> int:
+    """The tick of a span's times: its source's, or a millisecond where they show that the JavaScript SDK took them.
+
+    That SDK starts a span at `Date.now()`, whole milliseconds, and measures its length finely: start and end may both
+    lie up to a millisecond later than written. OTLP does not say so; a start without and an end with finer digits does.
+    """
+    if span.start_ns is None or span.end_ns is None or span.start_ns % _MILLISECOND or not span.end_ns % _MILLISECOND:
+        return span.precision_ns
+    return max(span.precision_ns, _MILLISECOND)
 
 
 def _contains(outer: Span, inner: Span) -> bool:
