@@ -18,8 +18,8 @@ from tracegrade.score.passk import Floats, Ints
 
 ADVICE = (
     "expected one row for each task and trial, or `attempt` numbers that tell them apart. If the table holds several "
-    "agents or runs, choose one with --filter COLUMN=VALUE; if another column numbers the trials, name it with --column "
-    "trial=COLUMN"
+    "agents or runs, choose one with --filter COLUMN=VALUE; if another column numbers the trials, name it with "
+    "--column trial=COLUMN"
 )
 
 
