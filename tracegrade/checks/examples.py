@@ -28,10 +28,9 @@ class _Builder:
 
     def add(self, written: ExampleStep) -> None:
         group = written.parallel or written.turn or written.unordered
-        if group is None:
-            self._turn([written], "turn")
-        else:
-            self._turn(group, "parallel" if written.parallel else "turn" if written.turn else "unordered")
+        how = "parallel" if written.parallel else "unordered" if written.unordered else "turn"
+        for _ in range(written.times):
+            self._turn([written] if group is None else [s for s in group for _ in range(s.times)], how)
 
     def _turn(self, group: Sequence[ExampleStep], how: str) -> None:
         begin = self.now

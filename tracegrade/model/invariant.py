@@ -393,6 +393,7 @@ class ExampleStep(Strict):
     unordered: tuple[ExampleStep, ...] | None = Field(default=None, description="No record of which came first.")
     not_captured: tuple[Uncaptured, ...] = ()
     truncated: tuple[Literal["args", "result", "text"], ...] = ()
+    times: int = Field(default=1, ge=1, le=1000, description="The same step so many times.")
     prior: bool = Field(default=False, description="Stands only in the history of the first model call.")
     start_s: float | None = Field(default=None, description="Seconds from the start of the example.")
     duration_s: float | None = Field(default=None, ge=0)
