@@ -103,7 +103,7 @@ def _header(report: CheckReport) -> Iterable[Child]:
 
 def _contents(report: CheckReport) -> ET.Element:
     view = report.overview
-    steps = ", ".join(f"{n:,} {kind.replace('_', ' ')}" for kind, n in view.steps.items())
+    steps = ", ".join(plural(n, kind.replace("_", " ")) for kind, n in view.steps.items())
     facts: list[tuple[str, str]] = [
         (
             "read",

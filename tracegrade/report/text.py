@@ -99,7 +99,7 @@ def _contents(screen: Screen, report: CheckReport) -> None:
     view = report.overview
     n = report.summary.trajectories
     found = plural(n, "trajectory") + (f", {view.complete:,} complete" if n else "")
-    steps = ", ".join(f"{c:,} {kind.replace('_', ' ')}" for kind, c in sorted(view.steps.items()))
+    steps = ", ".join(plural(c, kind.replace("_", " ")) for kind, c in sorted(view.steps.items()))
     screen.prose("Found     ", f"{found}; steps: {steps or 'none'}", indent=0)
     for label, count in (("set-up only", view.set_up_traces), ("without GenAI spans", view.other_traces)):
         if count:
