@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from tracegrade.app.load import load
+from tracegrade.app.replay_mcp import McpEnvironment, McpServer, allowed_tools
 from tracegrade.app.replay_workers import Done, run_jobs
 from tracegrade.app.states import RecordedStates
 from tracegrade.app.tasks import trial_grader
@@ -38,6 +41,10 @@ class ToolsOptions:
     Attributes:
         environment: `module:factory`; the factory takes a state and gives tools (see `tracegrade.replay.environment`).
         paths: files of spans, folders, globs, `-`.
+        mcp: a program that is an MCP server over stdio, instead of an environment. Its tools are real: only those run
+            that `allow` names, or that `ask` permits. It has no state to compare.
+        allow: names or globs of tools.
+        ask: asks the user about one tool.
         tasks, trials: files that hold initial and final states, and graders.
         initial: one JSON file with the initial state of all trajectories, where there are no tasks.
         repeats: how often each trajectory is executed, each time from the initial state.
@@ -48,8 +55,11 @@ class ToolsOptions:
         read: how to read.
     """
 
-    environment: str
+    environment: str | None = None
     paths: Sequence[str] = ()
+    mcp: Sequence[str] = ()
+    allow: Sequence[str] = ()
+    ask: Callable[[str], bool] | None = None
     tasks: Path | None = None
     trials: Path | None = None
     initial: Path | None = None
@@ -85,9 +95,11 @@ def replay_tools(options: ToolsOptions) -> ToolsReport:
     """
     if options.repeats < 1:
         raise UsageError(f"--repeats {options.repeats}: expected a whole number above zero")
-    if (options.tasks is None) == (options.initial is None):
+    if (options.environment is None) == (not options.mcp):
+        raise UsageError("give one of --environment MODULE:FACTORY and --mcp COMMAND")
+    if not options.mcp and (options.tasks is None) == (options.initial is None):
         raise UsageError("give the initial states: --tasks FILE with --trials FILE, or one for all with --initial FILE")
-    grader = trial_grader(options.tasks, options.trials)[0] if options.tasks is not None else None
+    grader = trial_grader(options.tasks, options.trials)[0] if options.tasks is not None and not options.mcp else None
     with Store.open(None) as store:
         loaded = load(store, list(options.paths), options.read)
         found = [_prepared(t, options, grader) for t in iter_trajectories(store, options.trajectories)]
@@ -95,7 +107,7 @@ def replay_tools(options: ToolsOptions) -> ToolsReport:
     texts: dict[int, bytes] = {}
     jobs = [(t.calls, texts.setdefault(id(t.initial), _json_text(t.initial)), t.final) for t in ready]
     processes = options.processes or os.cpu_count() or 1
-    context = (options.environment, options.repeats)
+    context = (options.environment, tuple(options.mcp), _allowed(options, ready), options.repeats)
     for one, done in zip(
         ready, run_jobs(_work, context, jobs, processes=processes, limit_s=options.limit_s), strict=True
     ):
@@ -105,7 +117,7 @@ def replay_tools(options: ToolsOptions) -> ToolsReport:
         _write_trials(options.out, found)
     drifted = Counter(c.tool for r in reports for c in r.calls if c.verdict == "different")
     return ToolsReport(
-        environment=options.environment,
+        environment=options.environment or shlex.join(options.mcp),
         trials=tuple(reports),
         noise=_noise(options.repeats, found, reports, grader),
         drifted=dict(sorted(drifted.items())),
@@ -116,12 +128,35 @@ def replay_tools(options: ToolsOptions) -> ToolsReport:
     )
 
 
+def _allowed(options: ToolsOptions, ready: Sequence[_Trial]) -> tuple[str, ...]:
+    """The tools of an MCP server that may run; decided here, before any process is started."""
+    if not options.mcp:
+        return ()
+    return tuple(allowed_tools((c.tool for t in ready for c in t.calls), options.allow, options.ask))
+
+
 def _work(
-    environment: str, repeats: int, calls: Sequence[RecordedCall], initial: bytes, final: JSON
+    environment: str | None,
+    mcp: tuple[str, ...],
+    allowed: tuple[str, ...],
+    repeats: int,
+    calls: Sequence[RecordedCall],
+    initial: bytes,
+    final: JSON,
 ) -> list[Rerun]:
     """In a worker: all repeats of one trajectory."""
-    factory = load_object(environment, "--environment")
-    return [rerun(calls, initial, factory, final) for _ in range(repeats)]
+    if environment is not None:
+        factory = load_object(environment, "--environment")
+        return [rerun(calls, initial, factory, final) for _ in range(repeats)]
+    runs = []
+    for _ in range(repeats):
+        with McpServer(mcp) as server:
+            runs.append(rerun(calls, initial, partial(_mcp_environment, server, allowed)))
+    return runs
+
+
+def _mcp_environment(server: McpServer, allowed: tuple[str, ...], _state: JSON) -> McpEnvironment:
+    return McpEnvironment(server, allowed)
 
 
 def _json_text(state: JSON) -> bytes:
@@ -138,7 +173,9 @@ def _prepared(trajectory: Trajectory, options: ToolsOptions, grader: TrialGrader
     found.calls, found.reason = recorded_calls(trajectory)
     if found.reason is not None:
         return found
-    if grader is None:
+    if options.mcp:
+        found.initial = {}
+    elif grader is None:
         found.initial = _initial(options)
     elif trial is None or task is None:
         found.reason = "no trial of the trials file belongs to it"

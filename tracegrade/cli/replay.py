@@ -33,6 +33,7 @@ from tracegrade.cli.common import (
     write_reports,
 )
 from tracegrade.errors import UsageError
+from tracegrade.report.escape import printable
 
 if TYPE_CHECKING:
     from tracegrade.app.trajectories import TrajectoryOptions
@@ -43,6 +44,8 @@ TasksOption = Annotated[Path | None, typer.Option("--tasks", metavar="FILE", hel
 TrialsOption = Annotated[Path | None, typer.Option("--trials", metavar="FILE", help="Trials, with their final states.")]
 JobsOption = Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Processes. [default: processors]")]
 TimeOption = Annotated[float, typer.Option("--time-limit", min=0.1, metavar="SECONDS", help="For each trajectory.")]
+
+STDIN = "-"
 
 app = command_app()
 
@@ -106,8 +109,18 @@ def grade(
 def tools(
     paths: SpanPaths,
     environment: Annotated[
-        str, typer.Option("--environment", metavar="MODULE:FACTORY", help="Takes a state, gives tools over it.")
-    ],
+        str | None, typer.Option("--environment", metavar="MODULE:FACTORY", help="Takes a state, gives tools over it.")
+    ] = None,
+    mcp: Annotated[
+        str | None,
+        typer.Option("--mcp", metavar="COMMAND", help="An MCP server over stdio instead. Its tools are real."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow", metavar="TOOL", help="A tool of it that may run, globs too; else you are asked. Repeatable."
+        ),
+    ] = None,
     tasks: TasksOption = None,
     trials: TrialsOption = None,
     initial: Annotated[
@@ -142,6 +155,9 @@ def tools(
     options = ToolsOptions(
         environment=environment,
         paths=paths,
+        mcp=_words("--mcp", mcp),
+        allow=allow or (),
+        ask=_permit if sys.stdin.isatty() and STDIN not in paths else None,
         tasks=tasks,
         trials=trials,
         initial=initial,
@@ -205,8 +221,6 @@ def agent(
       tracegrade replay agent spans/ --agent desk.agent:run --invariants rules.yaml
       tracegrade replay agent spans/ --command "python my_agent.py" --fault timeout:get_order@1
     """
-    import shlex
-
     from tracegrade.app.replay_agent import replay_agent
     from tracegrade.app.replay_runs import AgentOptions
     from tracegrade.config import load_config, pick
@@ -214,13 +228,9 @@ def agent(
     from tracegrade.report.replay_text import agent_text
 
     config = load_config(config_file).config
-    try:
-        words = shlex.split(command) if command is not None else []
-    except ValueError as error:
-        raise UsageError(f"--command {command}: {error}") from None
     options = AgentOptions(
         agent=function,
-        command=words,
+        command=_words("--command", command),
         paths=paths,
         invariants=pick(invariants, config.invariants),
         matching=matching,
@@ -272,6 +282,21 @@ def contract(
             read_options(config.strict, limit, config),
         )
     _print(report, format_, contract_text)
+
+
+def _words(option: str, text: str | None) -> list[str]:
+    """The words of a command, as a shell would split them."""
+    import shlex
+
+    try:
+        return shlex.split(text) if text is not None else []
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from None
+
+
+def _permit(tool: str) -> bool:
+    """Ask whether a real tool may run."""
+    return typer.confirm(f"Run the real tool `{printable(tool)}`?", default=False, err=True)
 
 
 def _trajectories(group_by: str | None, dialect: list[str] | None, config: Config) -> TrajectoryOptions:

@@ -28,6 +28,9 @@ class _Missing:
     def __repr__(self) -> str:
         return "MISSING"
 
+    def __reduce__(self) -> str:
+        return "MISSING"  # the one of this module, in another process too
+
     def __bool__(self) -> bool:
         return False
 
@@ -43,6 +46,9 @@ class _Unknown:
 
     def __repr__(self) -> str:
         return "UNKNOWN"
+
+    def __reduce__(self) -> str:
+        return "UNKNOWN"  # the one of this module, in another process too
 
     def __bool__(self) -> bool:
         return False
