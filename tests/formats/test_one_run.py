@@ -19,6 +19,7 @@ FILES = [
     ("clickhouse.jsonl", 1, True, True, True),
     ("clickhouse.parquet", 1, True, True, True),
     ("phoenix-rest.json", US, False, False, False),
+    ("phoenix-otlp.json", US, False, False, False),
     ("phoenix.jsonl", MS, False, False, False),
     ("phoenix-epoch.jsonl", MS, False, False, False),
     ("phoenix.parquet", US, False, False, False),

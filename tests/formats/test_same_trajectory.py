@@ -20,6 +20,7 @@ FILES = [
     "clickhouse.jsonl",
     "clickhouse.parquet",
     "phoenix-rest.json",
+    "phoenix-otlp.json",
     "phoenix.jsonl",
     "phoenix-epoch.jsonl",
     "phoenix.parquet",

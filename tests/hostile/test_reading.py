@@ -382,3 +382,7 @@ def test_hostile_json_inside_a_text(text: str, run_cli: Any, tmp_path: Path) -> 
         run = run_cli(command, path, "--format", "json")
         assert run.exit_code in (0, 1, 3), run.stderr
         json.loads(run.stdout)
+
+
+def test_an_answer_of_jaegers_newer_api(loaded: Load) -> None:
+    assert loaded(json.dumps({"result": document(span(1))}).encode()).by_number.keys() == {1}

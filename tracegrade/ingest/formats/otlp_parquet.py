@@ -51,10 +51,15 @@ def _matches(names: frozenset[str]) -> bool:
 
 
 def _convert(items: Sequence[Row], sink: Sink, before: int) -> None:
-    rows_from(items, _span, sink, before)
+    rows_from(items, span_of, sink, before)
 
 
-def _span(row: Row) -> Span:
+def span_of(row: Row) -> Span:
+    """One span of OTLP's fields in any of the spellings above.
+
+    Raises:
+        BadItem: it has no valid id or time.
+    """
     status = record(row.get("status"), "status") if isinstance(row.get("status"), dict) else {}
     scope = record(first(row, "scope", "instrumentation_scope", "instrumentationScope"), "scope")
     events, lost_events = readable(rows(parsed_json(row.get("events")), "events"), _event)

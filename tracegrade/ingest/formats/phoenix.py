@@ -9,6 +9,7 @@ Lost in it: nanoseconds, resource, scope, the span's OpenTelemetry kind, links, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tracegrade.ingest.base import DocumentFormat, Sink
@@ -31,6 +32,7 @@ from tracegrade.ingest.formats.common import (
     spans_from,
     text,
 )
+from tracegrade.ingest.formats.otlp_parquet import span_of
 from tracegrade.model.span import STATUS_NAMES, Span, SpanEvent
 from tracegrade.model.values import JSON
 
@@ -60,9 +62,14 @@ def _is_trace(document: JSON) -> bool:
     return any(_is_rest_span(s) for s in document["spans"])
 
 
+def _is_otlp(document: JSON) -> bool:
+    """A span of `GET /v1/projects/…/spans/otlpv1`: OTLP's fields in snake case, without resource and scope."""
+    return isinstance(document, dict) and {"trace_id", "span_id", "start_time_unix_nano"} <= document.keys()
+
+
 def _matches(document: JSON) -> bool:
     if isinstance(document, dict) and isinstance(document.get("data"), list):
-        return any(_is_span(d) or _is_trace(d) for d in document["data"])
+        return any(_is_span(d) or _is_trace(d) or _is_otlp(d) for d in document["data"])
     if isinstance(document, list):
         return any(_is_span(d) or _is_trace(d) for d in document)
     return _is_span(document) or _is_trace(document)
@@ -77,6 +84,8 @@ def _convert(document: JSON, sink: Sink, where: str) -> None:
         place = f"{where} {path}[{index}]" if path else where
         if _is_trace(item):
             spans_from(item["spans"], _span, sink, place, "spans")
+        elif _is_otlp(item):
+            spans_from([item], _otlp_span, sink, place, "")
         else:
             spans_from([item], _span, sink, place, "")
 
@@ -84,11 +93,7 @@ def _convert(document: JSON, sink: Sink, where: str) -> None:
 def _span(item: dict[str, JSON]) -> Span:
     row = _as_row(item)
     attributes = _attributes(row)
-    kind = text(first(row, "span_kind")).upper()
-    if "gen_ai.operation.name" in attributes:
-        attributes.pop(_KIND, None)  # Phoenix adds its own reading of a GenAI span; the span's own marks decide
-    elif kind and kind != "UNKNOWN":
-        attributes.setdefault(_KIND, kind)
+    _marks(attributes, text(first(row, "span_kind")).upper())
     events, lost_events = readable(_list(row.get("events")), _event)
     status = text(row.get("status_code")).upper()
     start, start_tick = _time(row.get("start_time"), "start_time")
@@ -111,6 +116,22 @@ def _span(item: dict[str, JSON]) -> Span:
         dropped_events=lost_events,
         precision_ns=max(start_tick, end_tick),
     )
+
+
+def _otlp_span(item: dict[str, JSON]) -> Span:
+    """Times went through floats, which hold nanoseconds of today to 256: rounded; the kind is made up: left out."""
+    span = span_of(item)
+    start, end = (t and (t + MICROSECOND // 2) // MICROSECOND * MICROSECOND for t in (span.start_ns, span.end_ns))
+    _marks(span.attributes, "")
+    return replace(span, kind=0, start_ns=start, end_ns=end, precision_ns=MICROSECOND)
+
+
+def _marks(attributes: dict[str, JSON], kind: str) -> None:
+    """Let the span's own marks say what it is: Phoenix adds its reading of a GenAI span to it."""
+    if "gen_ai.operation.name" in attributes:
+        attributes.pop(_KIND, None)
+    elif kind and kind != "UNKNOWN":
+        attributes.setdefault(_KIND, kind)
 
 
 def _as_row(item: dict[str, JSON]) -> dict[str, JSON]:
