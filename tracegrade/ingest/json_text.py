@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
@@ -19,6 +19,8 @@ from tracegrade.ingest.spool import Spool
 from tracegrade.ingest.unpack import Unpacked
 from tracegrade.model.values import JSON
 
+TAKEN: Final = object()
+"""Stands for a document that was read already."""
 WHOLE_BYTES: Final = 32 * MIB
 """Longer documents are taken apart before they are parsed."""
 _BLOCK: Final = 4 * MIB
@@ -113,8 +115,16 @@ class _Lines:
             line.size = self._limit + 1
 
 
-def documents(stream: Unpacked, intake: Intake, options: ReadOptions) -> Iterator[tuple[JSON, str, str]]:
+def documents(
+    stream: Unpacked, intake: Intake, options: ReadOptions, take: Callable[[bytes, str], bool]
+) -> Iterator[tuple[JSON, str, str]]:
     """Iterate the documents of a text.
+
+    Args:
+        stream: the text.
+        intake: takes what cannot be read.
+        options: limits.
+        take: may take the text of a line at its place; it then comes out as `TAKEN`.
 
     Yields:
         The parsed document, its place (`line 3`), and how it was written: `lines`, `document` or `concatenated`.
@@ -132,6 +142,9 @@ def documents(stream: Unpacked, intake: Intake, options: ReadOptions) -> Iterato
         if not line:
             continue
         first = False
+        if take(line, f"line {number}"):
+            yield TAKEN, f"line {number}", "lines"
+            continue
         try:
             yield orjson.loads(line), f"line {number}", "lines"
             continue

@@ -65,7 +65,7 @@ def otlp_shape(doc: JSON) -> str | None:
     keys = doc.keys()
     if any(k in keys for k in (*_SPAN_KEYS, *_LOG_KEYS, *_OTHER)):
         return "request"
-    inner = doc.get("trace")
+    inner = doc.get("trace") or doc.get("result")  # Tempo; Jaeger 2
     if isinstance(inner, dict) and any(k in inner for k in _SPAN_KEYS):
         return "request"
     if any(k in keys for k in (*_SCOPE_KEYS, *_SCOPE_LOG_KEYS, "scopeMetrics", "scope_metrics")):
@@ -119,7 +119,7 @@ class JsonDecoder:
             self._request(doc, where)
 
     def _request(self, doc: dict[str, Any], where: str) -> None:
-        inner = doc.get("trace")
+        inner = doc.get("trace") or doc.get("result")
         if isinstance(inner, dict):
             self._request(inner, where)
         for key in (*_SPAN_KEYS, *_LOG_KEYS):
@@ -135,7 +135,7 @@ class JsonDecoder:
                         self.intake.signal(signal, len(_list(scope.get(records))))
 
     def _resource(self, doc: dict[str, Any], where: str) -> None:
-        resource = self._attributes(_dict(doc.get("resource")).get("attributes"), where, None)[0]
+        resource = _dict(doc.get("resource"))
         url = _string(doc.get("schemaUrl") or doc.get("schema_url"))
         for key in (*_SCOPE_KEYS, *_SCOPE_LOG_KEYS):
             for scope in _list(doc.get(key)):
@@ -144,15 +144,20 @@ class JsonDecoder:
                 else:
                     self.intake.skip(where, f"`{key}` holds {printable(scope)} where an object was expected")
 
-    def _scope(self, doc: dict[str, Any], resource: dict[str, JSON], url: str, where: str) -> None:
-        scope = _dict(doc.get("scope") or doc.get("instrumentationLibrary") or doc.get("instrumentation_library"))
-        origin = self.intake.origin(
-            resource,
+    def origin(self, resource: dict[str, Any], scope: dict[str, Any], url: str, where: str) -> int:
+        """The id of a resource and a scope object; see `Intake.origin`."""
+        return self.intake.origin(
+            self._attributes(resource.get("attributes"), where, None)[0],
             _string(scope.get("name")),
             _string(scope.get("version")),
             self._attributes(scope.get("attributes"), where, None)[0],
-            _string(doc.get("schemaUrl") or doc.get("schema_url")) or url,
+            clean(url),
         )
+
+    def _scope(self, doc: dict[str, Any], resource: dict[str, Any], url: str, where: str) -> None:
+        scope = _dict(doc.get("scope") or doc.get("instrumentationLibrary") or doc.get("instrumentation_library"))
+        own_url = _string(doc.get("schemaUrl") or doc.get("schema_url"))
+        origin = self.origin(resource, scope, own_url or url, where)
         for span in _list(doc.get("spans")):
             self._span(span, origin, where)
         for key in _RECORD_KEYS:
@@ -181,7 +186,7 @@ class JsonDecoder:
         if parent and parent_id is None and str(parent).strip("0"):
             self.intake.warn(where, f"`parentSpanId` is {printable(parent)}, no span id; taken as no parent", span_id)
         text, lost = self._attribute_text(span.get("attributes"), where, span_id)
-        status = _dict(span.get("status"))
+        code, message = self.status(span.get("status"))
         events, links = span.get("events"), span.get("links")
         row = (
             trace_id,
@@ -191,10 +196,10 @@ class JsonDecoder:
             _enum(span.get("kind"), _KINDS, "SPAN_KIND_"),
             _time(span, "startTimeUnixNano"),
             _time(span, "endTimeUnixNano"),
-            _enum(status.get("code"), _STATUS, "STATUS_CODE_"),
-            _string(status.get("message")),
-            self._events(events, where, span_id) if events else None,
-            self._links(links, where, span_id) if links else None,
+            code,
+            message,
+            self.events(events, where, span_id) if events else None,
+            self.links(links, where, span_id) if links else None,
             origin,
             _string(span.get("traceState")),
             _count(span.get("flags")),
@@ -204,6 +209,11 @@ class JsonDecoder:
             1,
         )
         self.intake.add_spans([row], [text[1:-1]])
+
+    def status(self, status: Any) -> tuple[int, str]:
+        """Code and message of a status object."""
+        found = _dict(status)
+        return _enum(found.get("code"), _STATUS, "STATUS_CODE_"), _string(found.get("message"))
 
     def _attribute_text(self, raw: Any, where: str, span_id: str) -> tuple[bytes, int]:
         """Attributes as JSON text; the usual case of texts and plain numbers first."""
@@ -229,7 +239,7 @@ class JsonDecoder:
             if len(value) != 1 or len(text) * 4 > self.options.max_value_bytes:
                 raise ValueError
             return text + ""
-        plain = self._any_value(value, 0)
+        plain = self.any_value(value, 0)
         if isinstance(plain, _Unreadable):
             raise ValueError
         return plain
@@ -246,7 +256,7 @@ class JsonDecoder:
                 if not isinstance(pair, dict) or "key" not in pair:
                     raise BadSpan(f"{printable(pair)} stands where an attribute was expected")
                 value = pair.get("value")
-                value = cleaned(value) if isinstance(raw, dict) else self._any_value(value, 0)
+                value = cleaned(value) if isinstance(raw, dict) else self.any_value(value, 0)
             except TooDeep:
                 reason = f"attribute {key!r} is nested deeper than {self.options.max_depth} levels and was dropped"
             except BadSpan as error:
@@ -270,7 +280,13 @@ class JsonDecoder:
                 return cut_utf8(value, limit), f"attribute {key!r} of {size} bytes was cut to {limit}"
         return value, ""
 
-    def _any_value(self, value: Any, depth: int) -> JSON:
+    def any_value(self, value: Any, depth: int) -> JSON:
+        """The value of an AnyValue object, `depth` levels below an attribute.
+
+        Raises:
+            TooDeep: it is nested beyond the limit.
+            BadSpan: it is no such object.
+        """
         if value is None:
             return None
         if not isinstance(value, dict):
@@ -282,15 +298,16 @@ class JsonDecoder:
             if key in ("arrayValue", "array_value"):
                 if depth >= self.options.max_depth:
                     raise TooDeep
-                return [self._any_value(v, depth + 1) for v in _list(_dict(content).get("values"))]
+                return [self.any_value(v, depth + 1) for v in _list(_dict(content).get("values"))]
             if key in ("kvlistValue", "kvlist_value"):
                 if depth >= self.options.max_depth:
                     raise TooDeep
                 pairs = [p for p in _list(_dict(content).get("values")) if isinstance(p, dict)]
-                return {clean(_string(p.get("key"))): self._any_value(p.get("value"), depth + 1) for p in pairs}
+                return {clean(_string(p.get("key"))): self.any_value(p.get("value"), depth + 1) for p in pairs}
         return None
 
-    def _events(self, events: Any, where: str, span_id: str) -> bytes | None:
+    def events(self, events: Any, where: str, span_id: str) -> bytes | None:
+        """Span events as JSON text; None where there are none."""
         found = []
         for event in _list(events):
             if not isinstance(event, dict):
@@ -312,7 +329,8 @@ class JsonDecoder:
             )
         return dumps(found) if found else None
 
-    def _links(self, links: Any, where: str, own_id: str) -> bytes | None:
+    def links(self, links: Any, where: str, own_id: str) -> bytes | None:
+        """Span links as JSON text; None where there are none."""
         found = []
         for link in _list(links):
             link = {_CAMEL.get(k, k): v for k, v in _dict(link).items()}
@@ -332,7 +350,7 @@ class JsonDecoder:
         span_id = hex_id(record.get("spanId"), 16)
         try:
             time = _time(record, "timeUnixNano") or _time(record, "observedTimeUnixNano")
-            body = self._any_value(record.get("body"), 0)
+            body = self.any_value(record.get("body"), 0)
         except TooDeep:
             self.intake.skip(where, f"a log body is nested deeper than {self.options.max_depth} levels", span_id)
             return
@@ -368,7 +386,8 @@ def _int(content: Any) -> JSON:
     if isinstance(content, float) and content.is_integer():
         content = int(content)
     try:
-        value = int(content) if isinstance(content, (int, str)) else None
+        digits = content.removeprefix("-").isdigit() if isinstance(content, str) else isinstance(content, int)
+        value = int(content) if digits else None
     except ValueError:
         value = None
     if value is None or not INT64_MIN <= value <= INT64_MAX:

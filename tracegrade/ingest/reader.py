@@ -8,6 +8,7 @@ from tracegrade.ingest.base import DocumentFormat
 from tracegrade.ingest.intake import Emit, Intake
 from tracegrade.ingest.options import ReadOptions
 from tracegrade.ingest.otlp_json import JsonDecoder, otlp_shape
+from tracegrade.ingest.otlp_json_fast import FastJsonDecoder
 from tracegrade.ingest.proto_file import read_bare, read_framed
 from tracegrade.ingest.sniff import HEAD_BYTES, Content, content_of
 from tracegrade.ingest.sources import opened
@@ -92,7 +93,7 @@ def _read_proto(stream: Unpacked, content: Content, intake: Intake, options: Rea
 def _read_json(stream: Unpacked, intake: Intake, options: ReadOptions) -> None:
     documents = _Documents(intake, options)
     first, n_documents, last = "", 0, ""
-    for document, where, framing in json_text.documents(stream, intake, options):
+    for document, where, framing in json_text.documents(stream, intake, options, documents.take_fast):
         documents.take(document, where)
         if where != last:  # parts of one large document have one place
             last = where
@@ -112,10 +113,15 @@ class _Documents:
     def __init__(self, intake: Intake, options: ReadOptions) -> None:
         self._intake = intake
         self._otlp = JsonDecoder(intake, options)
+        self._fast = FastJsonDecoder(intake, options, self._otlp)
         self._unknown: list[tuple[str, str]] = []
         self._n_unknown = 0
         self._formats = foreign_formats()
         self.format = ""
+
+    def take_fast(self, text: bytes, where: str) -> bool:
+        """Take the text of a document of the usual shape; whether it was one."""
+        return self._fast.take(text, where)
 
     def take_text(self, text: bytes, where: str) -> None:
         """Take the text of one or more documents."""
@@ -126,6 +132,9 @@ class _Documents:
 
     def take(self, document: JSON, where: str) -> None:
         """Take one document; an array of documents is taken item by item."""
+        if document is json_text.TAKEN:
+            self.format = self.format or "otlp-json"
+            return
         shape = otlp_shape(document)
         if shape is not None:
             self.format = self.format or "otlp-json"
