@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.audit import Family
@@ -82,11 +82,13 @@ class Scene:
         trajectory: as it is graded.
         forest: the spans of its traces; empty where another trajectory of the same trace was looked at before.
         facts: the spans that some dialect knows.
+        kept: what rules share, by name.
     """
 
     trajectory: Trajectory
     forest: Forest
     facts: Sequence[Facts]
+    kept: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,12 @@ class Comparison:
     @property
     def lost_evidence(self) -> tuple[Change, ...]:
         """Established losses of what verdicts are read from: two runs that differ in them cannot be compared."""
-        return tuple(c for c in self.changes if c.level == "error" and (c.feeds or c.rule in _LOSSES))
+        return tuple(
+            c
+            for c in self.changes
+            if (c.level == "error" and (c.feeds or c.rule in _LOSSES))
+            or (c.established and c.rule in ("evidence-vanished", "decidability-fell"))
+        )
 
 
 _LOSSES = ("no-telemetry", "operation-vanished", "calls-lost", "decidability-fell", "orphans-rose", "values-cut")
@@ -102,6 +107,7 @@ class _Work:
     floor: float
     tests: list[_Test] = field(default_factory=list)
     told: list[Change] = field(default_factory=list)
+    unread: set[tuple[Place, str]] = field(default_factory=set)
 
 
 def compare_coverage(
@@ -141,7 +147,7 @@ def compare_coverage(
             work.told.append(_new_operation(work, place, operation))
     _gaps(work)
     _rules(work)
-    changes = [*work.told, *_versions(work), *_judged(work)]
+    changes = _softened(work, [*work.told, *_versions(work), *_judged(work)])
     order = {"error": 0, "warning": 1, "info": 2}
     changes.sort(key=lambda c: (order[c.level], c.rule, c.place, c.attribute))
     return Comparison(tuple(changes), places, baseline, candidate)
@@ -182,6 +188,7 @@ def _operation(work: _Work, place: Place, at: Place, old: OperationProfile, new:
         heir = None if name.startswith("@") else successor(name, a, new.attributes, come, (mine, value_hashes))
         if heir is not None:
             used.add(heir)
+            work.unread |= {(place, f"@{f}") for f in a.feeds if f"@{f}" not in new.attributes}
             start = family(name)
             if start is not None:
                 families.setdefault((start, heir), []).append(a)
@@ -255,6 +262,19 @@ def _share(share: Share) -> float:
     return share[0] / share[1] if share[1] else 0.0
 
 
+def _softened(work: _Work, changes: list[Change]) -> list[Change]:
+    """Evidence that stands under a name that no dialect reads is renamed, not gone: a warning.
+
+    So are rules that are decided less often, where nothing else was lost.
+    """
+    if not work.unread:
+        return changes
+    soft = [replace(c, level="warning") if (c.place, c.attribute) in work.unread else c for c in changes]
+    if any(c.level == "error" and c.rule != "decidability-fell" for c in soft):
+        return soft
+    return [replace(c, level="warning") if c.level == "error" else c for c in soft]
+
+
 def _gaps(work: _Work) -> None:
     n, m = work.before.shares.trajectories, work.now.shares.trajectories
     for gap, rule in _BROKEN_GAPS.items():
@@ -277,6 +297,9 @@ def _versions(work: _Work) -> Iterator[Change]:
         if before is not None and set(before) != set(now):
             text = f"{', '.join(sorted(before))} → {', '.join(sorted(now))}"
             yield Change("version-changed", "info", attribute=name, now=text)
+    if set(work.before.dialects) != set(work.now.dialects):
+        text = f"{', '.join(sorted(work.before.dialects))} → {', '.join(sorted(work.now.dialects))}"
+        yield Change("version-changed", "info", attribute="dialects", now=text)
     old, new = work.before.shares, work.now.shares
     if old.trajectories and new.trajectories:
         a, b = old.spans / old.trajectories, new.spans / new.trajectories

@@ -1,12 +1,14 @@
-"""Places of a span that hold what the redactor would take out: where, of which kind, how often; never what."""
+"""Places of spans that hold what the redactor would take out: where, of which kind, how often; never what."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from tracegrade.audit.base import Detect
+from tracegrade.audit.base import Detect, Scene
 from tracegrade.audit.profile import attribute_name
+from tracegrade.dialects.interpret import Facts
 from tracegrade.model.span import Span
 from tracegrade.model.values import JSON
 
@@ -14,20 +16,45 @@ CREDENTIALS = frozenset({"private_key", "jwt", "key", "password"})
 PERSONAL = frozenset({"email", "iban", "card", "ssn", "phone", "ip", "user"})
 
 
-def found(span: Span, kinds: frozenset[str], detect: Detect) -> Iterator[tuple[str, str, int]]:
-    """Place, kind and number of hits in the span's name, status, attributes, events and log records.
+class Secret(NamedTuple):
+    """A kind of secret at a place of a span, and how many there are."""
+
+    facts: Facts
+    where: str
+    kind: str
+    count: int
+
+
+def found(scene: Scene, kinds: frozenset[str], detect: Detect) -> Iterator[Secret]:
+    """What stands in names, status messages, attributes, events, log records and resources of a trajectory's spans.
+
+    Each text is looked at once for all rules.
 
     Args:
-        span: the span.
-        kinds: kinds of the redactor's detectors.
+        scene: the trajectory.
+        kinds: kinds of the redactor's detectors to give.
         detect: the kind of each place of a text that some of them find.
     """
-    hits: Counter[tuple[str, str]] = Counter()
-    for where, value in _texts(span):
-        for kind in detect(value, kinds):
-            hits[where, kind] += 1
-    for (where, kind), count in sorted(hits.items()):
-        yield where, kind, count
+    secrets: list[Secret] | None = scene.kept.get("secrets")
+    if secrets is None:
+        secrets = scene.kept["secrets"] = list(_all(scene, detect))
+    return (s for s in secrets if s.kind in kinds)
+
+
+def _all(scene: Scene, detect: Detect) -> Iterator[Secret]:
+    resources: set[int] = set()
+    for facts in scene.forest.facts:
+        span = facts.span
+        hits: Counter[tuple[str, str]] = Counter()
+        texts = list(_texts(span))
+        if id(span.resource) not in resources:
+            resources.add(id(span.resource))
+            texts += (p for key, value in span.resource.items() for p in _strings(f"resource:{key}", value))
+        for where, value in texts:
+            for kind in detect(value, CREDENTIALS | PERSONAL):
+                hits[where, kind] += 1
+        for (where, kind), count in sorted(hits.items()):
+            yield Secret(facts, where, kind, count)
 
 
 def _texts(span: Span) -> Iterator[tuple[str, str]]:

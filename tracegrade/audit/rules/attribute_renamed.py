@@ -18,7 +18,7 @@ RULE = Rule(
     family="regression",
     level="warning",
     summary="An attribute vanished and another with the same meaning or the same values came in its place.",
-    why="tracegrade reads both names; queries and dashboards of your own must follow.",
-    fix="Change the queries that read the old name.",
+    why="Queries and dashboards of your own must follow; tracegrade does where a dialect knows both names.",
+    fix="Change the queries that read the old name; where no dialect reads the new one, write one (`--dialect`).",
     conclude=conclude,
 )

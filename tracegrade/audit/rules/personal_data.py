@@ -10,17 +10,16 @@ from tracegrade.audit.secrets import PERSONAL, found
 
 def look(scene: Scene, options: Options) -> Iterator[Sighting]:
     """Spans with personal data; the value is never shown."""
-    for facts in scene.forest.facts:
-        for where, kind, count in found(facts.span, PERSONAL, options.detect):
-            yield Sighting(
-                f"{kind} in `{where}`",
-                place_of(facts),
-                facts.span,
-                expected="none",
-                observed=kind,
-                count=count,
-                context={"attribute": where, "kind": kind},
-            )
+    for facts, where, kind, count in found(scene, PERSONAL, options.detect):
+        yield Sighting(
+            f"{kind} in `{where}`",
+            place_of(facts),
+            facts.span,
+            expected="none",
+            observed=kind,
+            count=count,
+            context={"attribute": where, "kind": kind},
+        )
 
 
 RULE = Rule(
