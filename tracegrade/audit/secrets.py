@@ -17,12 +17,12 @@ PERSONAL = frozenset({"email", "iban", "card", "ssn", "phone", "ip", "user"})
 
 
 class Secret(NamedTuple):
-    """A kind of secret at a place of a span, and how many there are."""
+    """A kind of secret at one place of a span, and how many there are."""
 
     facts: Facts
     where: str
     kind: str
-    count: int
+    places: int
 
 
 def found(scene: Scene, kinds: frozenset[str], detect: Detect) -> Iterator[Secret]:
