@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "check": Entry("tracegrade.cli.check:app", "Grade the agent runs in files of spans by written rules."),
         "show": Entry("tracegrade.cli.show:app", "Show trajectories step by step."),
         "diff": Entry("tracegrade.cli.diff:app", "Show where two trajectories part."),
+        "replay": Entry("tracegrade.cli.replay:app", "Recorded runs under new rules, new tools or a new agent."),
         "report": Entry("tracegrade.cli.report:app", "Render a result of `check` in another format."),
     },
     "Rules and tasks": {
