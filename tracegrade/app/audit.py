@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 DEFAULT_PACKS = ("core",)
 _AT_ONCE = 128
+_SHORT = 128
 _LARGEST_PROFILE = 64 * 1024 * 1024
 
 
@@ -303,11 +304,19 @@ def _spans_or_db(paths: Sequence[str]) -> tuple[Sequence[str], Path | None]:
     return paths, None
 
 
-def _detect(text: str, kinds: frozenset[str]) -> Iterator[str]:
+def _detect(text: str, kinds: frozenset[str]) -> tuple[str, ...]:
     """The kind of each place of a text that the redactor would take out."""
+    return _detect_short(text, kinds) if len(text) <= _SHORT else _detect_any(text, kinds)
+
+
+def _detect_any(text: str, kinds: frozenset[str]) -> tuple[str, ...]:
     from tracegrade.replay.redact.detect import find_secrets
 
-    return (hit.kind for hit in find_secrets(text, _detectors(kinds)))
+    return tuple(hit.kind for hit in find_secrets(text, _detectors(kinds)))
+
+
+_detect_short = lru_cache(maxsize=16_384)(_detect_any)
+"""Short texts (models, names, roles) stand on span after span."""
 
 
 @cache
