@@ -22,7 +22,7 @@ from tracegrade.app.replay_server import MISS_STATUS, serve
 from tracegrade.app.trajectories import trajectories_from_paths
 from tracegrade.errors import UsageError
 from tracegrade.ingest.sdk import encode
-from tracegrade.model.replay import AgentReport, agent_schema
+from tracegrade.model.replay import AgentReport, replay_agent_schema
 from tracegrade.replay import session as session_module
 from tracegrade.replay.faults import FaultPlan, RateLimited, emptied, malformed, parse_fault
 from tracegrade.replay.session import Session
@@ -185,7 +185,7 @@ def run(recording: Path, rules: Path, agent: str, **options: Any) -> AgentReport
             agent=f"desk_agents:{agent}", paths=[str(recording)], invariants=[str(rules)], processes=1, **options
         )
     )
-    jsonschema.validate(json.loads(report.model_dump_json()), agent_schema())
+    jsonschema.validate(json.loads(report.model_dump_json()), replay_agent_schema())
     return report
 
 

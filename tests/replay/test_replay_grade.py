@@ -21,7 +21,7 @@ from tracegrade.app.replay_grade import replay_grade
 from tracegrade.cli.replay import app
 from tracegrade.errors import InputError
 from tracegrade.ingest.sdk import encode
-from tracegrade.model.replay import contract_schema, grade_schema
+from tracegrade.model.replay import replay_contract_schema, replay_grade_schema
 from tracegrade.replay.contract import ToolContract, contract_changes, parse_contract
 from tracegrade.replay.faults import FaultPlan
 from tracegrade.replay.regrade import compare_results
@@ -53,7 +53,7 @@ def regrade(spans: Path, before: Path, text: str, tmp_path: Path) -> Any:
     new = tmp_path / "new.yaml"
     new.write_text(text)
     report, _ = replay_grade(CheckOptions(paths=[str(spans)], invariants=[str(new)]), before)
-    jsonschema.validate(json.loads(report.model_dump_json()), grade_schema())
+    jsonschema.validate(json.loads(report.model_dump_json()), replay_grade_schema())
     return report
 
 
@@ -214,7 +214,7 @@ def test_recorded_calls_under_new_schemas(recording: Path, tmp_path: Path) -> No
     }
     tools.write_text(json.dumps(definitions))
     report = replay_contract([str(recording)], tools)
-    jsonschema.validate(json.loads(report.model_dump_json()), contract_schema())
+    jsonschema.validate(json.loads(report.model_dump_json()), replay_contract_schema())
     assert (report.calls, report.checked, report.exit_code) == (3, 3, 1)
     assert [(c.tool, c.what) for c in report.invalid] == [("cancel_order", "arguments")]
     assert "'reason' is a required property" in report.invalid[0].message

@@ -20,7 +20,7 @@ from tracegrade.app.replay_mcp import allowed_tools
 from tracegrade.app.replay_tools import ToolsOptions, replay_tools
 from tracegrade.app.trajectories import trajectories_from_paths
 from tracegrade.errors import UsageError
-from tracegrade.model.replay import ToolsReport, tools_schema
+from tracegrade.model.replay import ToolsReport, replay_tools_schema
 from tracegrade.model.values import json_equal
 from tracegrade.outcome.load import load_tasks, load_trials
 from tracegrade.outcome.patch import apply
@@ -51,7 +51,7 @@ def run(recording: Path, environment: str, tasks: tuple[Path, Path], **options: 
             **options,
         )
     )
-    jsonschema.validate(json.loads(report.model_dump_json()), tools_schema())
+    jsonschema.validate(json.loads(report.model_dump_json()), replay_tools_schema())
     return report
 
 

@@ -280,22 +280,22 @@ class ContractReport(Record):
         return EXIT_FAIL if self.invalid or any(c.breaking for c in self.changes) else EXIT_PASS
 
 
-def grade_schema() -> dict[str, JSON]:
+def replay_grade_schema() -> dict[str, JSON]:
     """The JSON Schema of `replay grade --format json`."""
     return _schema(GradeReport, GRADE_SCHEMA)
 
 
-def tools_schema() -> dict[str, JSON]:
+def replay_tools_schema() -> dict[str, JSON]:
     """The JSON Schema of `replay tools --format json`."""
     return _schema(ToolsReport, TOOLS_SCHEMA)
 
 
-def agent_schema() -> dict[str, JSON]:
+def replay_agent_schema() -> dict[str, JSON]:
     """The JSON Schema of `replay agent --format json`."""
     return _schema(AgentReport, AGENT_SCHEMA)
 
 
-def contract_schema() -> dict[str, JSON]:
+def replay_contract_schema() -> dict[str, JSON]:
     """The JSON Schema of `replay contract --format json`."""
     return _schema(ContractReport, CONTRACT_SCHEMA)
 
