@@ -262,9 +262,14 @@ def _denied(forest: Forest, calls: list[CallDraft]) -> list[CallDraft]:
     """Marks the calls that a recorded decision kept from running; one without any other trace of it becomes a call."""
     by_span = {id(f): c for c in calls for f in c.spans}
     for f in forest.facts:
-        if f.role != "decision" or (f.text("decision") or "").lower() not in _DENIED:
+        if f.role not in ("decision", "tool") or (f.text("decision") or "").lower() not in _DENIED:
             continue
         why = f"denied: span {f.span.span_id}"
+        if f.role == "tool":  # Gemini CLI writes one event for the decision and the call
+            own = by_span.get(id(f))
+            if own is not None:
+                own.denied = why
+            continue
         above = next((by_span[id(a)] for a in forest.ancestors(f) if id(a) in by_span), None)
         call_id, tool = f.text("call_id"), f.text("tool") or ""
         if above is None and call_id is not None:
