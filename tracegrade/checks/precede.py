@@ -88,10 +88,13 @@ class Search:
         return same_values(self.view, self.same, first, then)
 
     def candidates(self, step: int, certain: bool) -> Iterable[int]:
-        """Proofs that may stand around the step: certain matches, or those that are not certain."""
+        """Proofs that may stand around the step: certain matches, or those that are not certain.
+
+        The likeliest come first: the earliest of those before, the latest of those after.
+        """
         found = self.found.certain() if certain else self.found.possible()
         if self.same is None:
-            return found
+            return found if self.side == "before" else reversed(found)
         if certain not in self._index:
             side = "first" if self.side == "before" else "then"
             self._index[certain] = SameIndex(self.view, self.same, tuple(found), side)

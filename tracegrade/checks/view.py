@@ -40,11 +40,11 @@ class Matches:
         """Whether a step of an earlier part of the conversation matches, certainly or perhaps."""
         return bool(self.prior_yes or self.prior_maybe)
 
-    def certain(self) -> Iterable[int]:
+    def certain(self) -> Sequence[int]:
         """Certain matches, those of an earlier part of the conversation first: what counts as proof."""
         return (*self.prior_yes, *self.yes) if self.prior_yes else self.yes
 
-    def possible(self) -> Iterable[int]:
+    def possible(self) -> Sequence[int]:
         """Matches that are not certain, wherever they stand."""
         return (*self.prior_maybe, *self.maybe) if self.prior_maybe else self.maybe
 
