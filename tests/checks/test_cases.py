@@ -8,7 +8,7 @@ import pytest
 
 from tracegrade.checks.base import BUILT_IN
 from tracegrade.checks.examples import ExampleResult, run_examples
-from tracegrade.checks.load import bundled_packs, load_pack
+from tracegrade.checks.load import bundled_packs, load_pack, load_packs
 
 CASES = Path(__file__).parent.parent / "cases"
 NEVER_NOT_APPLICABLE = {
@@ -80,3 +80,7 @@ def test_bundled_pack(name: str) -> None:
         assert rule.head.source
         assert (rule.id, "pass") in shown
         assert (rule.id, "fail") in shown
+
+
+def test_bundled_packs_can_be_used_together() -> None:
+    assert len(load_packs(bundled_packs())) == len(bundled_packs()) >= 10
