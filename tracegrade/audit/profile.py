@@ -18,7 +18,6 @@ from tracegrade.audit.carried import cut_json, says
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.audit import AttributeProfile, AuditProfile, Decidability, OperationProfile, Shares
 from tracegrade.model.span import Span
-from tracegrade.model.trajectory import Trajectory
 from tracegrade.model.values import JSON, canonical
 from tracegrade.model.verdict import InvariantResult
 
@@ -159,7 +158,7 @@ class Counts:
         trajectory = scene.trajectory
         self.shares["trajectories"] += 1
         self.gaps.update({g.code for g in trajectory.gaps})
-        _add_shares(self.shares, trajectory)
+        _add_shares(self.shares, scene)
         for name in ("input_tokens", "output_tokens"):
             self.tokens[name] += getattr(trajectory.usage, name) or 0
         by_place: dict[Place, list[Facts]] = {}
@@ -304,7 +303,20 @@ def _recorded(span: Span) -> Iterator[tuple[str, JSON]]:
             yield f"log:{record.event_name}", ""
 
 
-def _add_shares(shares: Counter[str], trajectory: Trajectory) -> None:
+def model_calls(scene: Scene) -> Iterator[tuple[list[Facts], bool]]:
+    """The spans of each model call of a trajectory, and whether its messages are recorded with their content."""
+    silent = {s for g in scene.trajectory.gaps if g.code == "messages_not_captured" for s in g.span_ids}
+    spans = {f.span.span_id: f for f in scene.forest.facts}
+    for step in scene.trajectory.steps:
+        if step.kind == "model_call":
+            some = [spans[s] for s in step.span_ids if s in spans]
+            both = ("input_messages", "output_messages")
+            told = any(says(m) for f in some for name in both for m in f.messages(name) or ())
+            yield some, told and silent.isdisjoint(step.span_ids)
+
+
+def _add_shares(shares: Counter[str], scene: Scene) -> None:
+    trajectory = scene.trajectory
     for step in trajectory.steps:
         if step.kind == "tool_call":
             shares["tool_calls"] += 1
@@ -313,7 +325,7 @@ def _add_shares(shares: Counter[str], trajectory: Trajectory) -> None:
             shares["calls_with_ids"] += step.call_id is not None
     shares["model_calls"] += trajectory.usage.model_calls
     shares["model_calls_with_usage"] += trajectory.usage.model_calls - trajectory.usage.calls_without_usage
-    silent = sum(g.count for g in trajectory.gaps if g.code == "messages_not_captured")
+    silent = sum(not told for some, told in model_calls(scene) if some)
     shares["model_calls_with_messages"] += max(trajectory.usage.model_calls - silent, 0)
 
 
