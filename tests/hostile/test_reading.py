@@ -386,3 +386,27 @@ def test_hostile_json_inside_a_text(text: str, run_cli: Any, tmp_path: Path) -> 
 
 def test_an_answer_of_jaegers_newer_api(loaded: Load) -> None:
     assert loaded(json.dumps({"result": document(span(1))}).encode()).by_number.keys() == {1}
+
+
+class TestOtherFormats:
+    """The limits hold in formats that are not OTLP too."""
+
+    @staticmethod
+    def zipkin(**tags: Any) -> bytes:
+        base = {"traceId": TRACE, "name": "f", "timestamp": 5, "duration": 1}
+        return json.dumps([base | {"id": f"{1:016x}", "tags": tags}, base | {"id": f"{2:016x}"}]).encode()
+
+    def test_a_long_value_is_cut_and_counted(self, loaded: Load) -> None:
+        found = loaded(self.zipkin(v="é" * 5_000, k="short"), options=ReadOptions(max_value_bytes=4_001))
+        assert found.by_number[1].attributes == {"v": "é" * 2_000, "k": "short"}
+        assert found.by_number[1].dropped_attributes == 1
+        assert [w.id for w in found.report.warnings] == [f"{1:016x}"]
+
+    def test_a_deep_value_costs_only_itself(self, loaded: Load) -> None:
+        deep: Any = "x"
+        for _ in range(100):
+            deep = [deep]
+        found = loaded(self.zipkin(v=deep, k="kept"))
+        assert found.by_number[1].attributes == {"k": "kept"}
+        assert found.by_number.keys() == {1, 2}
+        assert "64" in found.report.warnings[0].reason

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from tracegrade.errors import InputError
+from tracegrade.ingest.bounds import within_limits
 from tracegrade.ingest.options import MIB, ReadOptions
 from tracegrade.ingest.text import INT64_MAX, INT64_MIN, clean, dumps
 from tracegrade.model.load import InputReport, Skipped
@@ -137,15 +138,17 @@ class Intake:
             cleaned(span.scope_attributes),
             clean(span.schema_url),
         )
-        events = [
-            {
-                "name": e.name,
-                "time_ns": e.time_ns,
-                "attributes": e.attributes,
-                "dropped_attributes": e.dropped_attributes,
-            }
-            for e in span.events
-        ]
+
+        def warn(reason: str) -> None:
+            self.warn(where, reason, span.span_id)
+
+        attributes, lost = within_limits(span.attributes, self.options, warn)
+        events = []
+        for event in span.events:
+            values, cut = within_limits(event.attributes, self.options, warn)
+            dropped = event.dropped_attributes + cut
+            held = {"name": event.name, "time_ns": event.time_ns, "attributes": values, "dropped_attributes": dropped}
+            events.append(held)
         links = [{"trace_id": k.trace_id, "span_id": k.span_id, "attributes": k.attributes} for k in span.links]
         row = (
             span.trace_id,
@@ -162,12 +165,12 @@ class Intake:
             origin,
             clean(span.trace_state),
             span.flags,
-            span.dropped_attributes,
+            span.dropped_attributes + lost,
             span.dropped_events,
             span.dropped_links,
             span.precision_ns,
         )
-        self.add_spans([row], [dumps(cleaned(span.attributes))[1:-1]])
+        self.add_spans([row], [dumps(cleaned(attributes))[1:-1]])
         for record in span.logs:
             self.log(record, where)
 
