@@ -239,7 +239,11 @@ def _near(world: World, i: int, j: int, within: str | None) -> bool:
 
 def _link(world: World, rule: dict[str, Any], earlier: int, later: int) -> bool:
     same = "same" not in rule or world.events[earlier].k == world.events[later].k
-    return (earlier, later) in world.before and same and _near(world, earlier, later, rule.get("within"))
+    fine = (earlier, later) in world.before and same and _near(world, earlier, later, rule.get("within"))
+    if fine and rule.get("alternate"):
+        rest = _find(world, rule["then"] if rule["kind"] == "precedes" else rule["when"], False)
+        return not any((earlier, o) in world.before and (o, later) in world.before for o in rest)
+    return fine
 
 
 def _injections(n: int, items: list[int]) -> Iterator[tuple[int, ...]]:
@@ -296,9 +300,13 @@ def forbidden(world: World, rule: dict[str, Any]) -> str:
     for i in _find(world, rule["action"], False):
         inside = True
         if "before" in rule:
-            inside = inside and any((i, x) in world.before for x in _find(world, rule["before"], False))
+            marks = _find(world, rule["before"], False)
+            inside = inside and any((i, x) in world.before and _near(world, i, x, rule.get("within")) for x in marks)
         if "after" in rule:
-            inside = inside and any((x, i) in world.before for x in _find(world, rule["after"], False))
+            marks = _find(world, rule["after"], False)
+            inside = inside and any((x, i) in world.before and _near(world, x, i, rule.get("within")) for x in marks)
+        if "when" in rule:
+            inside = inside and any(x != i for x in _find(world, rule["when"], False))
         if "until" in rule:
             marks = _find(world, rule["until"], True)
             firsts = [x for x in marks if not any((y, x) in world.before for y in marks)]
@@ -312,6 +320,8 @@ def forbidden(world: World, rule: dict[str, Any]) -> str:
 
 
 def required(world: World, rule: dict[str, Any]) -> str:
+    if "when" in rule and not _find(world, rule["when"], False):
+        return "not_applicable"
     return "pass" if len(_find(world, rule["action"], True)) >= rule.get("at_least", 1) else "fail"
 
 

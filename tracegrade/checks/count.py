@@ -59,6 +59,8 @@ def _at_most(view: View, params: Count, most: int, findings: Findings) -> None:
     node = params.action.attempt
     found = view.match_node(node)
     for group in _groups(view, params, found.yes, found.maybe):
+        if len(group.yes) + len(group.maybe) <= most:
+            continue
         low, high, shown = _size(view, params, group)
         if low > most:
             _tell(view, params, group, shown, findings, f"at most {most}", low, low - most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from tracegrade.checks.base import define_check
 from tracegrade.checks.each_step import judge_each
@@ -23,12 +23,14 @@ class Follows(Params):
     then: Action = Field(description="What must come after; counts only when it ended ok.")
     same: Same | None = Field(default=None, description="Arguments or values that both must share.")
     within: Within | None = Field(default=None, description="How far after at most: `30s`, `3 turns`, `5 calls`.")
+    alternate: StrictBool = Field(default=False, description="No other `when` may lie between the two.")
     relation: Relation = "executed"
 
 
 def check_follows(view: View, params: Follows) -> CheckResult:
     """Judge one trajectory."""
-    search = Search(view, params.then, params.relation, "after", params.same, params.within)
+    between = params.when if params.alternate else None
+    search = Search(view, params.then, params.relation, "after", params.same, params.within, between)
     return judge_each(view, params.when, search, "when")
 
 
@@ -39,6 +41,8 @@ def explain(params: Follows) -> str:
         told += f" with {describe_same(params.same)}"
     if params.within is not None:
         told += f", at most {params.within.written} later"
+    if params.alternate:
+        told += f", with no other `{params.when.label}` between"
     return told + "."
 
 

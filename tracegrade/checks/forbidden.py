@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from tracegrade.checks.base import define_check
 from tracegrade.checks.each_step import prior_finding
@@ -12,6 +12,7 @@ from tracegrade.checks.finding import PASS, Findings, make_finding, name_of, uns
 from tracegrade.checks.pattern import Action, Reading
 from tracegrade.checks.precede import Search
 from tracegrade.checks.view import View
+from tracegrade.checks.within import WITHIN_CODE, Within, is_within
 from tracegrade.model.invariant import Params
 from tracegrade.model.trajectory import Relation
 from tracegrade.model.values import Tri, tri_and, tri_not
@@ -30,7 +31,17 @@ class Forbidden(Params):
     unless: Action | None = Field(
         default=None, description="Allowed where a step that matches this and ended ok came before."
     )
+    when: Action | None = Field(default=None, description="Only in a run in which a step matches this, at any time.")
+    within: Within | None = Field(
+        default=None, description="How near the step of `before` or `after` must be: `30s`, `3 turns`, `5 calls`."
+    )
     relation: Relation = "executed"
+
+    @model_validator(mode="after")
+    def _near_what(self) -> Forbidden:
+        if self.within is not None and self.before is None and self.after is None:
+            raise ValueError("`within` says how near the step of `before` or `after` is; neither is given")
+        return self
 
 
 def check_forbidden(view: View, params: Forbidden) -> CheckResult:
@@ -73,23 +84,40 @@ class _Scope:
             parts.append(tri_not(self._reached(step)))
         if self.unless is not None:
             parts.append(tri_not(self.unless.around(step)))
+        if params.when is not None:
+            parts.append(self._occurs(step, params.when))
         return tri_and(parts)
+
+    def _occurs(self, step: int, mark: Action) -> Tri:
+        """Whether another step of a mark occurs, wherever."""
+        found = self.view.match(mark, "attempt")
+        if any(other != step for other in found.certain()):
+            return True
+        maybe = any(other != step for other in found.possible())
+        return None if maybe or found.open or self.view.has_prior else False
 
     def _some(self, step: int, mark: Action, side: str) -> Tri:
         """Whether the step is before (after) some mark; a mark is not restrained, so every attempt counts."""
         found = self.view.match(mark, "attempt")
         best: Tri = False
         for other in found.certain():
-            value = self._before(step, other) if side == "before" else self._before(other, step)
+            value = self._near(step, other) if side == "before" else self._near(other, step)
             if value is True:
                 return True
             if value is None:
                 best = None
         for other in found.possible():
-            if (self._before(step, other) if side == "before" else self._before(other, step)) is not False:
+            if (self._near(step, other) if side == "before" else self._near(other, step)) is not False:
                 best = None
         unseen = found.open or (side == "after" and self.view.has_prior)
         return None if best is False and unseen else best
+
+    def _near(self, a: int, b: int) -> Tri:
+        """Whether one step is before the other, and near enough."""
+        value = self._before(a, b)
+        if value is False or self.params.within is None:
+            return value
+        return tri_and((value, is_within(self.view, a, b, self.params.within, self.params.relation)))
 
     def _before(self, a: int, b: int) -> Tri:
         return self.view.before(a, b, self.params.relation)
@@ -120,6 +148,7 @@ class _Scope:
             (self.params.after, "attempt"),
             (self.params.until, "proof"),
             (self.params.unless, "proof"),
+            (self.params.when, "attempt"),
         ):
             if action is not None:
                 yield action, reading  # type: ignore[misc]
@@ -164,6 +193,8 @@ def _judge(view: View, params: Forbidden, scope: _Scope, step: int, matches: Tri
                 for i in (*found.certain(), *found.possible())
             ):
                 codes.append("turns" if params.relation == "informed" else "order")
+        if params.within is not None:
+            codes.append(WITHIN_CODE[params.within.unit])
         if view.has_prior:
             codes.append("prior")
     findings.unknown(
@@ -189,10 +220,12 @@ def _where(params: Forbidden) -> str:
             ("after", params.after),
             ("until", params.until),
             ("without", params.unless),
+            ("in a run with", params.when),
         )
         if action is not None
     ]
-    return ",".join(told)
+    near = f" within {params.within.written}" if params.within is not None else ""
+    return ",".join(told) + near
 
 
 def _expected(params: Forbidden) -> str:

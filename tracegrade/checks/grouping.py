@@ -45,6 +45,14 @@ class Group:
 
 
 def equal_groups(view: View, yes: Iterable[int], maybe: Iterable[int]) -> list[Group]:
+    """The groups of equal calls among some, worked out once for all rules that ask (see `_equal_groups`)."""
+    key = ("groups", tuple(yes), tuple(maybe))
+    if key not in view.cache:
+        view.cache[key] = _equal_groups(view, key[1], key[2])
+    return view.cache[key]  # type: ignore[return-value]
+
+
+def _equal_groups(view: View, yes: Iterable[int], maybe: Iterable[int]) -> list[Group]:
     """The groups of equal calls: members for certain, and every call that may be one of them.
 
     A call whose arguments are not known has a group of its own, to which others may belong; calls of one tool without

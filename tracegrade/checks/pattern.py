@@ -181,6 +181,9 @@ def _build(pattern: Pattern, default_status: bool, default_executed: bool) -> No
 
 
 def _tool_test(names: tuple[str, ...]) -> StepTest:
+    if not any("*" in n or "?" in n for n in names):
+        exact = frozenset(names)
+        return lambda step: None if step.tool is None and step.kind == "tool_call" else step.tool in exact
     return lambda step: None if step.tool is None and step.kind == "tool_call" else _named(names, step.tool)
 
 

@@ -15,7 +15,7 @@ from tracegrade.checks.same import SameIndex, SamePair, describe_same, same_code
 from tracegrade.checks.view import Matches, View
 from tracegrade.checks.within import WITHIN_CODE, Distance, is_within
 from tracegrade.model.trajectory import Relation
-from tracegrade.model.values import Tri, tri_and
+from tracegrade.model.values import Tri, tri_and, tri_not
 
 
 class Story(NamedTuple):
@@ -44,6 +44,7 @@ class Search:
         side: `before` looks for a proof before the step, `after` for one after it.
         same: values that both must share; `first` paths belong to the earlier named action of the rule.
         within: how far apart they may be.
+        alternate: an action no other step of which may lie between the two.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class Search:
         side: Literal["before", "after"] = "before",
         same: tuple[SamePair, ...] | None = None,
         within: Distance | None = None,
+        alternate: Action | None = None,
     ) -> None:
         self.view, self.action, self.relation, self.side = view, action, relation, side
-        self.same, self.within = same, within
+        self.same, self.within, self.alternate = same, within, alternate
+        self._plain = same is None and within is None and alternate is None
         self.found: Matches = view.match(action, "proof")
         self._index: dict[bool, SameIndex] = {}
 
@@ -73,14 +76,35 @@ class Search:
         """Whether a candidate stands to the step as the rule asks, its own match aside."""
         earlier, later = (proof, step) if self.side == "before" else (step, proof)
         value = self.view.before(earlier, later, self.relation)
-        if value is False or (self.same is None and self.within is None):
+        if value is False or self._plain:
             return value
         rest: list[Tri] = [value]
         if self.same is not None:
             rest.append(self._same(proof, step))
         if self.within is not None:
             rest.append(is_within(self.view, earlier, later, self.within, self.relation))
+        if self.alternate is not None:
+            rest.append(tri_not(self._interrupted(earlier, later)))
         return tri_and(rest)
+
+    def _interrupted(self, earlier: int, later: int) -> Tri:
+        """Whether another step of `alternate` lies between two steps."""
+        assert self.alternate is not None  # noqa: S101 - asked by `pair` only then
+        found = self.view.match(self.alternate, "attempt")
+        value: Tri = False
+        for sure, group in ((True, found.certain()), (None, found.possible())):
+            for other in group:
+                if other in (earlier, later):
+                    continue
+                between = tri_and((sure, self._before(earlier, other), self._before(other, later)))
+                if between is True:
+                    return True
+                if between is None:
+                    value = None
+        return value
+
+    def _before(self, a: int, b: int) -> Tri:
+        return self.view.before(a, b, self.relation)
 
     def _same(self, proof: int, step: int) -> Tri:
         assert self.same is not None  # noqa: S101 - asked by `pair` only then
@@ -133,6 +157,8 @@ class Search:
             if self.same is not None and self._same(proof, step) is None:
                 first, then = (proof, step) if self.side == "before" else (step, proof)
                 codes += same_codes(view, self.same, first, then)
+            if self.alternate is not None and self._interrupted(earlier, later) is None:
+                codes.append("order")
             if self.within is not None and is_within(view, earlier, later, self.within, self.relation) is None:
                 codes.append(WITHIN_CODE[self.within.unit])
             told = f"{name_of(view.steps[proof])} may or may not be the `{self.action.label}` {self.word} it"
@@ -161,6 +187,9 @@ class Search:
             if self.same is not None and self._same(proof, step) is False:
                 told = f"{name_of(view.steps[proof])} is not about {describe_same(self.same)}"
                 return Story("other", told, [(proof, label)], [])
+            if self.alternate is not None and self._interrupted(earlier, later):
+                told = f"another `{self.alternate.label}` lies between it and {name_of(view.steps[proof])}"
+                return Story("interrupted", told, [(proof, label)], [])
             told = f"{name_of(view.steps[proof])} is further away than {self.within.written if self.within else ''}"
             return Story("far", told, [(proof, label)], [])
         for proof in self.found.certain():

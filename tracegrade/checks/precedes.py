@@ -26,12 +26,14 @@ class Precedes(Params):
     same: Same | None = Field(default=None, description="Arguments or values that both must share.")
     each: StrictBool = Field(default=False, description="Every `then` needs a `first` of its own; each is used once.")
     within: Within | None = Field(default=None, description="How far before at most: `30s`, `3 turns`, `5 calls`.")
+    alternate: StrictBool = Field(default=False, description="No other `then` may lie between the two.")
     relation: Relation = "executed"
 
 
 def check_precedes(view: View, params: Precedes) -> CheckResult:
     """Judge one trajectory."""
-    search = Search(view, params.first, params.relation, "before", params.same, params.within)
+    between = params.then if params.alternate else None
+    search = Search(view, params.first, params.relation, "before", params.same, params.within, between)
     verdict = judge_each(view, params.then, search, "then")
     if params.each and verdict.verdict == "pass":
         return _judge_own(view, params, search)
@@ -106,6 +108,8 @@ def explain(params: Precedes) -> str:
         told += f", at most {params.within.written} earlier"
     if params.each:
         told += "; each of its own"
+    if params.alternate:
+        told += f", with no other `{params.then.label}` between"
     return told + "."
 
 

@@ -50,7 +50,6 @@ def kind_reference(name: str) -> KindReference:
 _COMMON = {
     "relation": "Which order is meant: executed (one ended before the other started), informed (the model had the "
     "one's result when it asked for the other), started (start times; overlap allowed).",
-    "at_least": "How often at least.",
     "min": "How often at least.",
     "max": "How often at most.",
     "actions": "What one turn must ask for.",

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pydantic import Field
 
 from tracegrade.checks.base import define_check
-from tracegrade.checks.finding import PASS, Findings, make_finding, plural, unseen_codes, why_unsure
+from tracegrade.checks.finding import (
+    NOT_APPLICABLE,
+    PASS,
+    Findings,
+    make_finding,
+    plural,
+    result,
+    unseen,
+    unseen_codes,
+    why_unsure,
+)
 from tracegrade.checks.pattern import Action
 from tracegrade.checks.view import View
 from tracegrade.model.invariant import Params
@@ -16,7 +26,8 @@ class Required(Params):
     """At least `at_least` steps match."""
 
     action: Action = Field(description="What must happen; counts only when it ended ok.")
-    at_least: int = Field(default=1, ge=1)
+    at_least: int = Field(default=1, ge=1, description="How often at least.")
+    when: Action | None = Field(default=None, description="Only in a run in which a step matches this, at any time.")
 
 
 def judge_required(view: View, action: Action, at_least: int, findings: Findings) -> None:
@@ -69,6 +80,8 @@ def judge_required(view: View, action: Action, at_least: int, findings: Findings
 
 def check_required(view: View, params: Required) -> CheckResult:
     """Judge one trajectory."""
+    if params.when is not None:
+        return _judge_when(view, params, params.when)
     found = view.match(params.action, "proof")
     if len(found.yes) >= params.at_least:
         return PASS
@@ -77,9 +90,34 @@ def check_required(view: View, params: Required) -> CheckResult:
     return findings.verdict(PASS)
 
 
+def _judge_when(view: View, params: Required, when: Action) -> CheckResult:
+    """The demand of a run in which `when` occurs; one of an earlier trace leaves it undecided."""
+    called = view.match(when, "attempt")
+    expected = f"`{params.action.label}` in a run with `{when.label}`"
+    if not called.yes and not called.maybe and not called.has_prior:
+        return unseen(view, when.attempt, f"`{when.label}`", expected) if called.open else NOT_APPLICABLE
+    findings = Findings(view)
+    judge_required(view, params.action, params.at_least, findings)
+    if called.yes:
+        return findings.verdict(PASS)
+    shown = [*called.maybe, *called.prior_yes, *called.prior_maybe]
+    codes = why_unsure(view, [when.attempt], called.maybe) + (["prior"] if called.has_prior else [])
+    told = make_finding(
+        view,
+        f"cannot tell whether `{when.label}` occurs, so that `{params.action.label}` is demanded",
+        [(i, when.label) for i in shown[:3]],
+        expected=expected,
+        observed="undecided",
+        missing=codes,
+        context={"action": params.action.label, "when": when.label},
+    )
+    return result("unknown", [told], codes)
+
+
 def explain(params: Required) -> str:
     """The rule in words."""
-    return f"`{params.action.label}` must happen and succeed at least {plural(params.at_least, 'time')}."
+    told = f"`{params.action.label}` must happen and succeed at least {plural(params.at_least, 'time')}"
+    return told + (f" in a run with `{params.when.label}`." if params.when else ".")
 
 
 REQUIRED = define_check(
