@@ -165,7 +165,7 @@ def test_power_is_that_of_the_exact_test() -> None:
     assert ours >= 0.95 * exact
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=12))
 def test_multiple_tests_agree_with_statsmodels(p_values: list[float]) -> None:
     for ours, method in ((holm_levels, "holm"), (benjamini_hochberg_levels, "fdr_bh")):

@@ -55,8 +55,25 @@ CONTENT_KEYS: Final = frozenset(
 )
 """Keys below which everything is a tool's data."""
 
+CALL_KEYS: Final = frozenset(
+    {
+        "function",
+        "functioncall",
+        "function_call",
+        "tool_calls",
+        "toolcalls",
+        "tool_call",
+        "toolcall",
+        "tool_use",
+        "tooluse",
+    }
+)
+"""Keys below which an object is a tool call, however little of it there is."""
+
 _STATUS: Final = frozenset({"success", "ok", "is_error", "iserror", "status"})
 """Keys of a result that decide a call's status (DESIGN §4)."""
+
+_STATUS_WORDS: Final = frozenset({"error", "failed", "failure", "success", "succeeded", "ok", "completed", "done"})
 
 _ALWAYS: Final = frozenset(
     {
@@ -81,18 +98,32 @@ def holds_data(key: str) -> bool:
     return key in data or key.rsplit(".", 1)[-1].lower() in CONTENT_KEYS
 
 
-def gives_structure(key: str, siblings: dict[str, JSON]) -> bool:
+def gives_structure(key: str, siblings: dict[str, JSON], *, of_call: bool = False) -> bool:
     """Whether a key of a JSON object gives structure: the object is a message, a tool call or a tool's definition.
 
     What a user is called in a message of theirs does not.
+
+    Args:
+        key: the key.
+        siblings: the object.
+        of_call: whether the object stands below a key of `CALL_KEYS`.
     """
     if key.lower() not in _STRUCTURE:
         return False
+    if of_call:
+        return True
     role = siblings.get("role")
     if role == "user" and key == "name":
         return False
     lowered = {k.lower() for k in siblings}
     return isinstance(role, str) or bool(lowered & _PROTOCOL_KEYS) or siblings.get("type") in _PROTOCOL_TYPES
+
+
+def is_status(key: str, value: JSON) -> bool:
+    """Whether a value says whether a call failed, and nothing of anybody: a flag or a word of a few."""
+    if key.rsplit(".", 1)[-1].lower() not in _STATUS:
+        return False
+    return isinstance(value, bool) or (isinstance(value, str) and value.lower() in _STATUS_WORDS)
 
 
 def is_schema(value: JSON) -> bool:

@@ -16,7 +16,15 @@ from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
 from tracegrade.replay.redact.detect import PLACEHOLDER, Hit, find_secrets, merge
 from tracegrade.replay.redact.encoded import MAX_LAYERS, encoded_hits
 from tracegrade.replay.redact.ids import IdMap
-from tracegrade.replay.redact.keep import CONTENT_KEYS, gives_structure, holds_data, is_fact, is_schema
+from tracegrade.replay.redact.keep import (
+    CALL_KEYS,
+    CONTENT_KEYS,
+    gives_structure,
+    holds_data,
+    is_fact,
+    is_schema,
+    is_status,
+)
 from tracegrade.replay.redact.policy import Policy, number_kind
 
 MAX_DEPTH: Final = 200
@@ -46,15 +54,26 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where a value stands: its place for the counts, its depth, and what allow-list mode says of it."""
+    """Where a value stands: its place for the counts, its depth, and what becomes of it.
+
+    `kept` is false where allow-list mode does not keep it, `forced` true below a key whose values are taken out;
+    `in_data` is true inside a tool's arguments or result, `of_call` in an object that is a tool call by its key.
+    """
 
     place: str
     depth: int = 0
     kept: bool = True
     in_data: bool = False
+    forced: bool = False
+    of_call: bool = False
+
+    @property
+    def stays(self) -> bool:
+        """Whether a value stays as far as its place goes; detectors look at it all the same."""
+        return self.kept and not self.forced
 
     def inside(self) -> _Scope:
-        return _Scope(self.place, self.depth + 1, self.kept, self.in_data)
+        return _Scope(self.place, self.depth + 1, self.kept, self.in_data, self.forced, self.of_call)
 
 
 class Redactor:
@@ -156,22 +175,20 @@ class Redactor:
     # ------------------------------------------------------------------ values
 
     def _keyed(self, key: str, value: JSON, scope: _Scope, *, structure: bool) -> JSON:
-        """The value of a key: taken out whole where the key's name says so."""
-        if value is None or value == "":
+        """The value of a key: taken out whole where the key's name says so; the structure inside stays."""
+        named = self.policy.keys.matches(key, value, structure=structure) and not is_schema(value)
+        if (named or not scope.stays) and is_status(key, value):
             return value
-        if self.policy.keys.matches(key, value, structure=structure) and not is_schema(value):
-            return self._take_out(value, scope)
-        return self._value(value, scope)
+        return self._value(value, replace(scope, forced=True) if named and not scope.forced else scope)
 
     def _value(self, value: JSON, scope: _Scope) -> JSON:
         if isinstance(value, str):
             return self._string(value, scope)
-        if value is None or isinstance(value, bool):
-            return value if scope.kept or value is None else self._placeholder(value, scope)
-        if isinstance(value, (int, float)):
-            if not scope.kept or (abs(value) >= _CARD_MIN and number_kind(value) == "card"):
-                return self._placeholder(value, scope)
+        if value is None:
             return value
+        if isinstance(value, (bool, int, float)):
+            card = not isinstance(value, bool) and abs(value) >= _CARD_MIN and number_kind(value) == "card"
+            return value if scope.stays and not card else self._placeholder(value, scope)
         if scope.depth >= MAX_DEPTH:
             self.counts.replaced[scope.place, "nested"] += 1
             return "[REDACTED]"
@@ -186,9 +203,9 @@ class Redactor:
         below = scope.inside()
         for key, item in value.items():
             if key == "value" and any(self.policy.keys.matches(k, item) for k in named):
-                result[key] = self._take_out(item, scope)
+                result[key] = self._value(item, replace(below, forced=True))
                 continue
-            structure = not scope.in_data and gives_structure(key, value)
+            structure = not scope.in_data and gives_structure(key, value, of_call=scope.of_call)
             new = self._keyed(key, item, self._below(key, below, structure), structure=structure)
             result[self._key(key, scope.place)] = new
         return result
@@ -196,23 +213,17 @@ class Redactor:
     def _below(self, key: str, scope: _Scope, structure: bool) -> _Scope:
         """The scope of the value of a key inside JSON, given that of the object's values."""
         in_data = scope.in_data or key.lower() in CONTENT_KEYS
-        allow = self.policy.allow
-        if allow is None:
-            return scope if in_data == scope.in_data else replace(scope, in_data=in_data)
-        return replace(scope, kept=allow.keeps(key, structure=structure, in_data=in_data), in_data=in_data)
-
-    def _take_out(self, value: JSON, scope: _Scope) -> JSON:
-        """Placeholders for every leaf of a value; the structure stays, so that paths lead where they led."""
-        if value is None or value == "":
-            return value
-        if isinstance(value, list):
-            return [self._take_out(v, scope) for v in value]
-        if isinstance(value, dict):
-            return {self._key(k, scope.place): self._take_out(v, scope) for k, v in value.items()}
-        return value if is_taken_out(value) else self._placeholder(value, scope)
+        forced = scope.forced and not structure
+        kept = True if self.policy.allow is None else self.policy.allow.keeps(key, structure=structure, in_data=in_data)
+        of_call = not in_data and key.lower() in CALL_KEYS
+        if (in_data, forced, kept, of_call) == (scope.in_data, scope.forced, scope.kept, scope.of_call):
+            return scope
+        return replace(scope, kept=kept, in_data=in_data, forced=forced, of_call=of_call)
 
     def _placeholder(self, value: JSON, scope: _Scope) -> str:
-        self.counts.replaced[scope.place, "by key" if scope.kept else "not on the allow-list"] += 1
+        self.counts.replaced[
+            scope.place, "by key" if scope.forced else "not on the allow-list" if not scope.kept else "card"
+        ] += 1
         return self.policy.whole(value)
 
     def _key(self, key: str, place: str) -> str:
@@ -232,7 +243,7 @@ class Redactor:
             if document is not MISSING:
                 new = self._value(document, scope.inside())
                 return text if new == document else _write_json(new, text)
-        if not scope.kept:
+        if not scope.stays:
             return self._placeholder(text, scope)
         new, kinds = self._flat(text)
         for kind in kinds:
