@@ -41,11 +41,18 @@ _PROTOCOL_KEYS: Final = frozenset(
     {
         *("arguments", "args", "tool_calls", "toolcalls", "tool_call_id", "toolcallid", "tool_use_id", "call_id"),
         *("parameters", "input_schema", "inputschema", "function", "functioncall", "function_call", "toolname"),
+        *("lc", "kwargs"),  # LangChain's serialised messages: `id` is the path of a class
     }
 )
 _PROTOCOL_TYPES: Final = frozenset(
-    {"function", "tool_call", "tool-call", "tool_use", "tool_result", "tool-result", "tool_call_response", "text"}
+    {
+        *("function", "tool_call", "tool-call", "tool_use", "tool_result", "tool-result", "tool_call_response"),
+        *("function_call", "function_call_output", "mcp_call", "message", "constructor"),
+        *("text", "input_text", "output_text", "reasoning", "thinking"),
+        *("system", "human", "user", "ai", "assistant", "tool"),
+    }
 )
+"""Values of `type` that make an object a message, a part of one or a call."""
 
 CONTENT_KEYS: Final = frozenset(
     {
@@ -87,15 +94,15 @@ _SCHEMA_TYPES: Final = frozenset({"object", "array", "string", "integer", "numbe
 
 def is_fact(key: str) -> bool:
     """Whether an attribute says what happened: an operation, a tool's name, an id, a count."""
-    facts, _ = _dialect_keys()
+    facts, _, _ = _dialect_keys()
     flattened = key.startswith(_FLATTENED) and key.rsplit(".", 1)[-1].lower() in _STRUCTURE
     return key in facts or key in _ALWAYS or flattened
 
 
 def holds_data(key: str) -> bool:
     """Whether an attribute, or a key inside JSON, holds a tool's arguments or result and nothing else."""
-    _, data = _dialect_keys()
-    return key in data or key.rsplit(".", 1)[-1].lower() in CONTENT_KEYS
+    _, data, messages = _dialect_keys()
+    return key in data or (key not in messages and key.rsplit(".", 1)[-1].lower() in CONTENT_KEYS)
 
 
 def gives_structure(key: str, siblings: dict[str, JSON], *, of_call: bool = False) -> bool:
@@ -164,8 +171,8 @@ class AllowList:
 
 
 @cache
-def _dialect_keys() -> tuple[frozenset[str], frozenset[str]]:
-    """The attribute keys of every dialect that hold facts, and those that hold nothing but a tool's data."""
+def _dialect_keys() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The attribute keys of every dialect that hold facts, nothing but a tool's data, and messages (or either)."""
     from tracegrade.dialects.registry import built_in
 
     facts: set[str] = set()
@@ -183,7 +190,7 @@ def _dialect_keys() -> tuple[frozenset[str], frozenset[str]]:
                     facts.add(key)
                 elif name in ("arguments", "result", "query"):
                     data.add(key)
-    return frozenset(facts - data - messages), frozenset(data - messages)
+    return frozenset(facts - data - messages), frozenset(data - messages), frozenset(messages)
 
 
 def read_by_rules(document: JSON) -> AllowList:
