@@ -177,6 +177,8 @@ def fold_handed_over(calls: list[CallDraft]) -> list[CallDraft]:
     Those with ids were joined as they were read. Without, a history call with the same tool, arguments and result as
     a call that ran in this trajectory is that call.
     """
+    if not any(c.early and not c.call_id for c in calls):
+        return calls
     own: dict[tuple[str, str | None, str | None], CallDraft] = {}
     for call in calls:
         if not call.early:

@@ -48,23 +48,23 @@ class Forest:
                 self.by_key[key] = placeholder
         self.roots: list[Facts] = []
         self.orphans: list[Facts] = []
-        self._ancestors: dict[SpanKey, list[Facts]] = {}
+        self._ancestors: dict[int, list[Facts]] = {}
         for f in self.facts:
             if f.span.parent_span_id is None:
                 self.roots.append(f)
             elif (f.span.trace_id, f.span.parent_span_id) not in self.by_key:
                 self.orphans.append(f)
+        self._own: dict[int, dict[Any, Interval]] = {}
         self._agent_names: dict[int, str | None] = {}
         self._clock_groups = _clock_groups(self.facts)
         self._clock_cache: dict[tuple[int, str], Any] = {}
 
     def ancestors(self, facts: Facts) -> list[Facts]:
         """The spans above one, nearest first; a cycle of parents ends at its first repetition."""
-        key = (facts.span.trace_id, facts.span.span_id)
-        known = self._ancestors.get(key)
+        known = self._ancestors.get(id(facts))
         if known is None:
             known = []
-            seen = {key}
+            seen = {(facts.span.trace_id, facts.span.span_id)}
             trace_id, parent = facts.span.trace_id, facts.span.parent_span_id
             while parent is not None and (trace_id, parent) not in seen:
                 seen.add((trace_id, parent))
@@ -73,7 +73,7 @@ class Forest:
                     break
                 known.append(above)
                 parent = above.span.parent_span_id
-            self._ancestors[key] = known
+            self._ancestors[id(facts)] = known
         return known
 
     def nearest(self, facts: Facts, *roles: str) -> Facts | None:
@@ -98,9 +98,13 @@ class Forest:
 
     def own(self, span: Span) -> dict[Any, Interval]:
         """A span's interval by its clock; empty where it has no clock order."""
-        if span.start_ns is None or (span.end_ns is not None and span.end_ns < span.start_ns):
-            return {}
-        return {self.clock(span): Interval(span.start_ns, span.end_ns, _tick(span))}
+        known = self._own.get(id(span))
+        if known is None:
+            known = {}
+            if span.start_ns is not None and (span.end_ns is None or span.end_ns >= span.start_ns):
+                known[self.clock(span)] = Interval(span.start_ns, span.end_ns, _tick(span))
+            self._own[id(span)] = known
+        return known
 
     def lifted(self, facts: Facts, own: dict[Any, Interval]) -> dict[Any, Interval]:
         """For each other clock, the interval of the innermost span around one that contains it."""
