@@ -117,7 +117,10 @@ class _Scope:
         value = self._before(a, b)
         if value is False or self.params.within is None:
             return value
-        return tri_and((value, is_within(self.view, a, b, self.params.within, self.params.relation)))
+        near = is_within(self.view, a, b, self.params.within, self.params.relation)
+        if near and self.params.within.unit == "calls" and not self.view.complete:
+            near = None  # a call that was not seen may lie between
+        return tri_and((value, near))
 
     def _before(self, a: int, b: int) -> Tri:
         return self.view.before(a, b, self.params.relation)

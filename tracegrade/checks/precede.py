@@ -101,7 +101,7 @@ class Search:
                     return True
                 if between is None:
                     value = None
-        return value
+        return None if value is False and self.view.steps[earlier].prior else value
 
     def _before(self, a: int, b: int) -> Tri:
         return self.view.before(a, b, self.relation)

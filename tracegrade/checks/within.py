@@ -87,7 +87,9 @@ def _few_calls_between(view: View, a: int, b: int, most: int, relation: Relation
                 return False
         else:
             possible += 1
-    return True if certain + possible <= most else None
+    if certain + possible > most or view.steps[a].prior:  # a history may lack the calls between
+        return None
+    return True
 
 
 WITHIN_CODE = {"time": "order", "turns": "turns", "calls": "order"}
