@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -76,18 +77,38 @@ def test_over_all_our_fixtures(repo_root: Path, tmp_path: Path, keys: tuple[str,
     assert decided > 0.7, (before, after)
 
 
-@pytest.mark.parametrize("stack", ["openinference-langgraph", "pydantic-ai-v2", "openai-v2-latest", "vercel-ai-sdk-v5"])
-def test_over_recorded_stacks(shared: Path, tmp_path: Path, stack: str) -> None:
+POLICIES: dict[str, dict[str, Any]] = {
+    "patterns and ids": {"map_ids": True},
+    "keys": {"keys": ["order_id", "email", "name", "id", "status", "amount", "text", "content"]},
+    "allow-list": {},
+}
+
+
+def verdicts_hold(shared: Path, tmp_path: Path, stack: str, policy: str) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
-    paths = sorted(str(p) for p in (shared / "traces" / stack).glob("*.jsonl") if "logs" not in p.name)
+    packs = ["core", "customer-support", str(rules)]
+    paths = sorted(str(p) for p in (shared / "traces" / stack).glob("*.jsonl"))
     assert paths
-    packs = ["core", str(rules)]
-    report = redact(
-        RedactOptions(paths=paths, out=tmp_path / "out.pb", keys=["order_id"], map_ids=True, verify=packs, check=True)
-    )
+    options = {**POLICIES[policy], **({"keep_only": packs} if policy == "allow-list" else {})}
+    report = redact(RedactOptions(paths=paths, out=tmp_path / "out.pb", verify=packs, check=True, **options))
     assert (report.changed, report.left) == ((), ())
     assert report.replaced
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("stack", ["openinference-langgraph", "openai-v2-legacy-events", "vercel-ai-sdk-v5"])
+def test_over_recorded_stacks(shared: Path, tmp_path: Path, stack: str, policy: str) -> None:
+    verdicts_hold(shared, tmp_path, stack, policy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+def test_over_every_recorded_stack(shared: Path, tmp_path: Path, policy: str) -> None:
+    stacks = sorted(p.name for p in (shared / "traces").iterdir() if p.is_dir() and not p.name.startswith("_"))
+    assert len(stacks) > 30
+    for stack in stacks:
+        verdicts_hold(shared, tmp_path, stack, policy)
 
 
 def outcomes(spans: Path, tasks: Path, trials: Path) -> dict[str, Any]:
@@ -127,3 +148,45 @@ def test_a_state_keeps_its_name_honest(repo_root: Path, tmp_path: Path) -> None:
     statuses = {o["status"] for o in state["orders"].values()}
     assert len(statuses) == 1
     assert str(statuses.pop()).startswith("⟦text:")
+
+
+def test_outcomes_of_a_real_benchmark(shared: Path, tmp_path: Path) -> None:
+    """Names, addresses and payment methods of everybody in a database of 3 MB, and the trials over it."""
+    folder = shared / "real" / "tau1-airline-gpt4o"
+    with gzip.open(folder / "snapshots.jsonl.gz", "rt") as lines:
+        records = [r for r in map(json.loads, lines) if r["final_patch"]][:12]
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "states").symlink_to(shared / "real" / "states")
+    tasks = {
+        r["task_id"]: {
+            "id": r["task_id"],
+            "initial": r["initial"],
+            "graders": [{"kind": "state", "goal": r["goal_patch"]}],
+        }
+        for r in records
+    }
+    trials = [
+        {"end_reason": "completed", **{k: r[k] for k in ("task_id", "trial", "trace_id", "final_patch")}}
+        for r in records
+    ]
+    (source / "tasks.json").write_text(json.dumps({"tasks": list(tasks.values())}))
+    (source / "trials.json").write_text(json.dumps({"trials": trials}))
+    wanted = {r["trace_id"] for r in records}
+    with gzip.open(folder / "traces.jsonl.gz", "rt") as lines:
+        (source / "spans.jsonl").write_text("".join(x for x in lines if any(f'"{w}"' in x for w in wanted)))
+    out = tmp_path / "out" / "spans.pb.zst"
+    report = redact(
+        RedactOptions(
+            paths=[str(source / "spans.jsonl")],
+            also=[source / "tasks.json", source / "trials.json"],
+            out=out,
+            keys=["first_name", "last_name", "dob", "payment_id", "address1", "zip"],
+            map_ids=True,
+        )
+    )
+    assert {r.kind for r in report.replaced} >= {"email", "by key"}
+    before = outcomes(source / "spans.jsonl", source / "tasks.json", source / "trials.json")
+    after = outcomes(out, out.parent / "tasks.json", out.parent / "trials.json")
+    assert set(before.values()) == {"pass", "fail"}
+    assert after == before
