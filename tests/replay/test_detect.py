@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tracegrade.replay.redact.detect import DETECTORS, find_secrets, word_detector
 from tracegrade.replay.redact.numbers import iban_valid, luhn
+from tracegrade.replay.redact.policy import Policy
+from tracegrade.replay.redact.redactor import Redactor
 
 FOUND = [
     ("email", "write to ", "bob.o'neil+x@mail.example.co.uk", ", please"),
@@ -95,6 +97,34 @@ def test_places_are_ordered_and_apart_for_any_text(text: str) -> None:
 @given(st.text("0123456789 -@.+:/aEe", max_size=3000))
 def test_any_mix_of_the_patterns_signs_ends_soon(text: str) -> None:
     find_secrets(text * 3, DETECTORS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 300_000 + " %41",
+        "bob@example.com " * 20_000,
+        "@" * 300_000,
+        "a@" * 150_000,
+        "1 " * 150_000,
+        "eyJ" * 100_000,
+        "password=" * 30_000,
+        "%41" * 100_000,
+        "A" * 300_000,
+        "⟦email:0123456789abcdef⟧" * 10_000,
+        "::" * 150_000,
+        "-----BEGIN PRIVATE KEY-----" * 10_000,
+        "/home/" * 50_000,
+        "{" * 300_000,
+        "x://" * 70_000,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_long_texts_made_to_be_slow_are_not(text: str) -> None:
+    """Nothing here grows faster than the text: with a quadratic step, the suite would stand still."""
+    redactor = Redactor(Policy(b"key"))
+    once = redactor.text(text, "t")
+    assert Redactor(Policy(b"key")).text(once, "t") == once
 
 
 def test_check_digits_against_published_numbers() -> None:

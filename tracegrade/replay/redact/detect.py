@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import bisect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -302,20 +303,35 @@ def find_secrets(text: str, detectors: Sequence[Detector] = DETECTORS) -> list[H
     """
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         text = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)  # RE2 takes UTF-8 only
-    ours = [m.span() for m in PLACEHOLDER.finditer(text)] if "⟦" in text else []
-    merged: list[Hit] = []
-    for detector in detectors:
-        for hit in detector.find(text):
-            if not any(hit.start < end and start < hit.end for start, end in ours):
-                merged = merge(merged, hit)
-    return sorted(merged, key=lambda h: h.start)
+    found = [(hit, rank) for rank, detector in enumerate(detectors) for hit in detector.find(text)]
+    if found and "⟦" in text:
+        found = _outside(found, [m.span() for m in PLACEHOLDER.finditer(text)])
+    return merge(found)
 
 
-def merge(hits: list[Hit], new: Hit) -> list[Hit]:
-    """The places with one more; overlapping ones become one, of the kind that was there before."""
-    touching = [h for h in hits if h.start < new.end and new.start < h.end]
-    if not touching:
-        return [*hits, new]
-    start = min(new.start, *(h.start for h in touching))
-    end = max(new.end, *(h.end for h in touching))
-    return [h for h in hits if h not in touching] + [Hit(start, end, touching[0].kind)]
+def _outside(found: list[tuple[Hit, int]], blocks: list[tuple[int, int]]) -> list[tuple[Hit, int]]:
+    """The places that do not touch any of some blocks, which are in order."""
+    starts = [start for start, _ in blocks]
+    kept = []
+    for hit, rank in found:
+        before = bisect.bisect_left(starts, hit.end) - 1  # the last block that starts before the place ends
+        if before < 0 or blocks[before][1] <= hit.start:
+            kept.append((hit, rank))
+    return kept
+
+
+def merge(found: Iterable[tuple[Hit, int]]) -> list[Hit]:
+    """Places in order, overlapping ones made one: their union, of the kind with the lowest rank.
+
+    >>> merge([(Hit(3, 8, "b"), 1), (Hit(0, 4, "a"), 0), (Hit(8, 9, "c"), 2)])
+    [Hit(start=0, end=8, kind='a'), Hit(start=8, end=9, kind='c')]
+    """
+    merged: list[tuple[Hit, int]] = []
+    for hit, rank in sorted(found, key=lambda item: (item[0].start, item[1])):
+        if merged and hit.start < merged[-1][0].end:
+            last, best = merged[-1]
+            kind = last.kind if best <= rank else hit.kind
+            merged[-1] = Hit(last.start, max(last.end, hit.end), kind), min(best, rank)
+        else:
+            merged.append((hit, rank))
+    return [hit for hit, _ in merged]

@@ -19,9 +19,8 @@ MAX_UNPACKED: Final = 16 << 20
 """Bytes of a compressed part that are looked at."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-]{16,}(?:\r?\n[A-Za-z0-9+/_\-]{4,})*={0,2}")
-_ESCAPED = re.compile(
-    r"[^\s\"'<>]*(?:%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|&#?[0-9A-Za-z]{2,8};)[^\s\"'<>]*"
-)
+_RUN = re.compile(r"[^\s\"'<>]+")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}|&#?[0-9A-Za-z]{2,8};")
 _CODE_POINT = re.compile(r"\\+(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
 
 Finder = Callable[[str], bool]
@@ -41,9 +40,12 @@ def encoded_hits(text: str, holds_secret: Finder) -> Iterator[Hit]:
             if any(map(holds_secret, _from_base64(match.group()))):
                 yield Hit(match.start(), match.end(), "base64")
     if "%" in text or "\\" in text or "&" in text:
-        for match in _ESCAPED.finditer(text):
-            decoded = _unescape(match.group())
-            if decoded != match.group() and holds_secret(decoded):
+        for match in _RUN.finditer(text):
+            run = match.group()
+            if _ESCAPE.search(run) is None:
+                continue
+            decoded = _unescape(run)
+            if decoded != run and holds_secret(decoded):
                 yield Hit(match.start(), match.end(), "encoded")
 
 

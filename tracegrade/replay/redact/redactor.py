@@ -272,10 +272,8 @@ class Redactor:
 
     def _hits(self, text: str, layers: int) -> list[Hit]:
         hits = find_secrets(text, self.policy.all_detectors)
-        if layers:
-            for hit in encoded_hits(text, lambda decoded: self._holds(decoded, layers - 1)):
-                hits = merge(hits, hit)
-        return sorted(hits, key=lambda h: h.start)
+        hidden = list(encoded_hits(text, lambda decoded: self._holds(decoded, layers - 1))) if layers else []
+        return merge([*((h, 0) for h in hits), *((h, 1) for h in hidden)]) if hidden else hits
 
     def _holds(self, text: str, layers: int) -> bool:
         """Whether a decoded text holds something to take out; the text itself goes nowhere."""
