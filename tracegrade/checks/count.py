@@ -193,7 +193,8 @@ def _tell(
     excess: int,
 ) -> None:
     where = f" in {group.name}" if params.per in ("turn", "agent") else ""
-    observed = f"{n} `{params.action.label}`{' in a row' if params.consecutive else ''}{where}"
+    what = f"equal calls of `{group.name}`" if params.per == "args" and group.name else f"`{params.action.label}`"
+    observed = f"{n} {what}{' in a row' if params.consecutive else ''}{where}"
     if n > 3:
         observed += f" (×{n})"
     limit = bound.split()[-1]
