@@ -299,8 +299,7 @@ def mutate_packs(
 def mutation_text(report: MutationReport) -> str:
     """What was caught, for a terminal."""
     lines = [f"{report.runs} runs spoilt, {report.skipped} left out because a rule fails on them as they are", ""]
-    for operator in report.total:
-        lines.append(f"  {operator:<10} {report.caught[operator]:>6} of {report.total[operator]:>6} caught")
+    lines += [f"  {o:<10} {report.caught[o]:>6} of {report.total[o]:>6} caught" for o in report.total]
     if report.missed:
         lines += ["", "No rule catches:"]
         for (operator, tool), n in report.missed.most_common(40):
