@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from typer.testing import CliRunner
 from tests.replay.test_redact import BASE, SECRET, attribute
 from tracegrade.app.redact import RedactOptions, redact
 from tracegrade.cli.redact import app
+from tracegrade.errors import InputError
 from tracegrade.ingest.otlp_write import write_spans
 from tracegrade.model.redact import redact_schema
 
@@ -130,6 +133,31 @@ def test_a_parquet_file_of_trials(tmp_path: Path) -> None:
     row = pq.read_table(out / "trials.parquet").to_pylist()[0]
     assert (row["task_id"], row["trial"]) == ("t", 3)
     assert row["note"].startswith("by ⟦email:")
+
+
+def test_a_sqlite_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
+    source, out = tmp_path / "in" / "state.db", tmp_path / "out"
+    source.parent.mkdir()
+    with closing(sqlite3.connect(source)) as database:
+        database.execute('CREATE TABLE "od""d" (id INTEGER PRIMARY KEY, email TEXT UNIQUE, n REAL, data BLOB)')
+        for number in range(50):
+            row = (number, f"{number}.{SECRET}", 0.5, f"from {SECRET}".encode())
+            database.execute('INSERT INTO "od""d" VALUES (?, ?, ?, ?)', row)
+        database.execute('DELETE FROM "od""d" WHERE id > 40')
+        database.commit()
+    assert redact(RedactOptions(also=[source], check=True)).exit_code == 1
+    report = redact(RedactOptions(also=[source], out=out, check=True))
+    assert (report.left, report.exit_code) == ((), 0)
+    written = (out / "state.db").read_bytes()
+    assert SECRET.encode() not in written
+    with closing(sqlite3.connect(out / "state.db")) as database:
+        rows = database.execute('SELECT * FROM "od""d"').fetchall()
+    assert len(rows) == 41
+    assert len({r[1] for r in rows}) == 41
+    assert {(r[2], type(r[3])) for r in rows} == {(0.5, bytes)}
+    (source.parent / "junk.db").write_text("no database")
+    with pytest.raises(InputError, match=r"junk\.db"):
+        redact(RedactOptions(also=[source.parent / "junk.db"], out=out))
 
 
 def test_a_span_without_anything_is_unchanged(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from tracegrade.app.load import load
-from tracegrade.app.sample import SampleOptions, rates, sample
+from tracegrade.app.sample import SampleOptions, sample
+from tracegrade.app.sample_rates import rates
 from tracegrade.cli.sample import app as sample_app
 from tracegrade.errors import InputError, UsageError
 from tracegrade.ingest.otlp_write import write_spans

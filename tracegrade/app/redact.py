@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -97,7 +97,7 @@ def redact(options: RedactOptions) -> RedactReport:
         logs=redactor.counts.logs,
         documents=redactor.counts.documents,
         replaced=tuple(Replaced(place=p, kind=k, count=n) for (p, k), n in sorted(redactor.counts.replaced.items())),
-        changed=_verdict_changes(options, ids) if options.verify else None,
+        changed=_changed(options, ids) if options.verify else None,
         unread=loaded.skipped,
         errors=tuple(_errors(loaded)),
         warnings=(*_warnings(loaded), *files.warnings),
@@ -107,6 +107,12 @@ def redact(options: RedactOptions) -> RedactReport:
     spans = [str(options.out)] if options.paths else []
     left = _checked(options, policy, spans, [Path(o) for o in files.outputs]).left
     return report.model_copy(update={"left": left})
+
+
+def _changed(options: RedactOptions, ids: IdMap | None) -> tuple[Changed, ...]:
+    from tracegrade.app.redact_verify import verdict_changes
+
+    return verdict_changes(options.paths, [str(options.out)], options.verify, options.read, ids)
 
 
 def make_policy(options: RedactOptions) -> Policy:
@@ -317,36 +323,3 @@ def _look_raw(path: str, options: ReadOptions, looker: Redactor, found: _Found) 
     for key in [k for k in looker.counts.replaced if k[1] in known or k[1] in ("text", "by key")]:
         del looker.counts.replaced[key]
     found.note(looker, path)
-
-
-# ---------------------------------------------------------------------- verdicts before and after
-
-
-def _verdict_changes(options: RedactOptions, ids: IdMap | None) -> tuple[Changed, ...]:
-    before = _verdicts(options, [*options.paths], ids.trace if ids else None)
-    after = _verdicts(options, [str(options.out)], ids.mapped_trace if ids else None)
-    changed = []
-    for (trajectory, what), verdict in sorted(before.items()):
-        now = after.get((trajectory, what), "missing")
-        if now not in (verdict, "unknown"):
-            changed.append(Changed(trajectory=trajectory, what=what, before=verdict, after=now))
-    return tuple(changed)
-
-
-def _verdicts(
-    options: RedactOptions, paths: Sequence[str], name_of: Callable[[str], str | None] | None
-) -> dict[tuple[str, str], str]:
-    """Verdicts by trajectory and rule. A trace whose id is not in the spans (it was made for log records) goes by its
-    start: its id comes from other ids, which may be mapped."""
-    from tracegrade.app.check import CheckOptions, run_check
-
-    report = run_check(CheckOptions(paths=paths, invariants=options.verify, read=options.read))
-    found: dict[tuple[str, str], str] = {}
-    seen: Counter[str] = Counter()
-    for trajectory in report.trajectories:
-        names = [name_of(t) if name_of else t for t in trajectory.trace_ids]
-        name = " ".join(sorted(n for n in names if n)) if all(names) else f"started at {trajectory.start_ns}"
-        seen[name] += 1
-        for result in trajectory.invariants:
-            found[f"{name} #{seen[name]}" if seen[name] > 1 else name, result.id] = result.verdict
-    return found

@@ -6,6 +6,7 @@ new digest and referred to by it.
 
 from __future__ import annotations
 
+import base64
 import csv
 import gzip
 import hashlib
@@ -13,6 +14,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +23,10 @@ from tracegrade.model.values import JSON
 from tracegrade.outcome.records import read_bytes
 from tracegrade.replay.redact.redactor import Redactor
 
-ENDINGS: Final = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet", ".txt", ".md")
+ENDINGS: Final = (
+    *(".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet", ".txt", ".md"),
+    *(".sqlite", ".sqlite3", ".db"),
+)
 _STATE_REF = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -64,6 +69,8 @@ class FileRedactor:
     def _redacted(self, ending: str, content: bytes, path: Path) -> bytes:
         if ending == ".parquet":
             return self._parquet(content)
+        if ending in (".sqlite", ".sqlite3", ".db"):
+            return self._sqlite(content, path)
         text = _decoded(content, path)
         if ending in (".csv", ".tsv"):
             return self._table(text, "\t" if ending == ".tsv" else ",").encode()
@@ -125,6 +132,37 @@ class FileRedactor:
         pq.write_table(pa.Table.from_pylist(new), out)
         return out.getvalue()
 
+    def _sqlite(self, content: bytes, path: Path) -> bytes:
+        """A SQLite database with every text, number and text in bytes redacted, and no trace of the old."""
+        import sqlite3
+
+        with closing(sqlite3.connect(":memory:")) as database:
+            try:
+                database.deserialize(content)
+                database.execute("PRAGMA trusted_schema = OFF")
+                names = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+                for (table,) in names:
+                    if not table.startswith("sqlite_"):
+                        self._sqlite_table(database, table)
+                database.commit()
+                database.execute("VACUUM")
+            except sqlite3.Error as error:
+                raise InputError(f"{path}: cannot be redacted as a SQLite database: {error}") from None
+            return database.serialize()
+
+    def _sqlite_table(self, database: Any, table: str) -> None:
+        quoted = _identifier(table)
+        cursor = database.execute(f"SELECT rowid, * FROM {quoted}")
+        columns = [c[0] for c in cursor.description][1:]
+        assignments = ", ".join(f"{_identifier(c)} = ?" for c in columns)
+        for number, *values in cursor.fetchall():
+            texts = [_from_bytes(v) for v in values]
+            new = list(self._redactor.document(dict(zip(columns, texts, strict=True)), "cell").values())
+            if new != texts:
+                back = [n.encode() if isinstance(v, bytes) and n != t else v if n == t else n
+                        for v, t, n in zip(values, texts, new, strict=True)]  # fmt: skip
+                database.execute(f"UPDATE {quoted} SET {assignments} WHERE rowid = ?", [*back, number])
+
     def _put(self, source: Path, name: Path, content: bytes) -> None:
         if self._folder is None:
             return
@@ -134,6 +172,20 @@ class FileRedactor:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(_packed(source.name, content))
         self.outputs.append(str(target))
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _from_bytes(value: Any) -> Any:
+    """Bytes as the text they hold; other values, and bytes that are no text, as they are in JSON."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()
 
 
 def _ending(path: Path) -> str:

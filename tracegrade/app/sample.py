@@ -16,11 +16,11 @@ from tracegrade.errors import UsageError
 from tracegrade.ingest import ReadOptions
 from tracegrade.ingest.otlp_write import format_of, write_spans
 from tracegrade.model.load import LoadReport
-from tracegrade.model.sample import Manifest, RatesReport, RuleRate, SampledTrajectory, Source, StratumReport
+from tracegrade.model.sample import Manifest, SampledTrajectory, Source, StratumReport
 from tracegrade.model.span import LogRecord, Span
 from tracegrade.model.trajectory import Trajectory
 from tracegrade.replay.sample import KEEP, Sample, Unit, draw, labels_of, threshold, threshold_weight
-from tracegrade.score.weighted import kish_n, upper_bound_for_zero, weighted_rate, weighted_total
+from tracegrade.score.weighted import kish_n
 from tracegrade.store import Store
 
 MIXED: Final = "its spans carry different sampling thresholds; the largest counts"
@@ -76,14 +76,14 @@ def sample(options: SampleOptions) -> Manifest:
     since, until = _moment(options.since, "--since"), _moment(options.until, "--until")
     with Store.open(options.db) as store:
         loaded = load(store, list(options.paths), options.read) if options.paths else LoadReport()
-        found, weights_from = _units(store, options)
+        found, weights_from = units_of(store, options)
         units = [u for u in found if _inside(u, since, until)]
         drawn = draw(units, by=options.by, size=options.size, rate=options.rate, keep=options.keep, seed=options.seed)
         spans = _write(store, drawn, options.out) if options.out is not None and drawn.chosen else 0
     return _manifest(options, loaded, found, units, drawn, spans, weights_from, (since, until))
 
 
-def _units(store: Store, options: SampleOptions) -> tuple[list[Unit], str]:
+def units_of(store: Store, options: SampleOptions) -> tuple[list[Unit], str]:
     """Every unit of a store, and where weights came from."""
     weights = _Weights(options)
     by_trace = {t: weights.of(spans) for spans in store.traces() if (t := spans[0].trace_id)}
@@ -308,73 +308,3 @@ def _known(results: Mapping[str, dict[str, Any]], trajectory: Trajectory) -> tup
         return None, ()
     outcome = (known.get("outcome") or {}).get("verdict") or known.get("verdict")
     return outcome, known.get("tags") or ()
-
-
-def rates(result: Path, manifest: Path | None, options: SampleOptions) -> RatesReport:
-    """How often each rule of a check result is violated in the traffic that the graded trajectories stand for.
-
-    Args:
-        result: the JSON of `check`.
-        manifest: the manifest of the sample that was checked; None takes the weights from the spans of `options`.
-        options: the spans that were checked, where there is no manifest.
-
-    Raises:
-        InputError: a file is not what it should be.
-        UsageError: there is neither manifest nor spans.
-    """
-    document = read_result(result)
-    if manifest is not None:
-        drawn = read_result(manifest, "sample")
-        weights = {t["trajectory_id"]: float(t["weight"]) for t in drawn["trajectories"]}
-        source = f"the manifest {manifest.name} ({drawn['weights_from']})"
-    elif options.paths or options.db:
-        with Store.open(options.db) as store:
-            if options.paths:
-                load(store, list(options.paths), options.read)
-            units, source = _units(store, options)
-        weights = {i: u.weight for u in units for i in u.trajectory_ids}
-    else:
-        raise UsageError("--rates needs the weights: give the spans that were checked, or --manifest FILE")
-    graded = [t for t in document["trajectories"] if t["trajectory_id"] in weights]
-    rules = sorted({i["id"] for t in graded for i in t["invariants"]})
-    by_rule = [_rule_rate(rule, [(_verdict(t, rule), weights[t["trajectory_id"]]) for t in graded]) for rule in rules]
-    outcomes = [((t.get("outcome") or {}).get("verdict"), weights[t["trajectory_id"]]) for t in graded]
-    missing = len(document["trajectories"]) - len(graded)
-    weighted = len(set(weights.values())) > 1 or source.startswith("tracestate")
-    warnings = [] if weighted else ["all weights are equal: rates are of the trajectories that were graded"]
-    if missing:
-        warnings.append(f"{missing} trajectories of the result are not among those with a weight and were left out")
-    return RatesReport(
-        weighted=weighted,
-        weights_from=source,
-        trajectories=len(graded),
-        without_weight=missing,
-        rules=tuple(by_rule),
-        outcome=_rule_rate("outcome", outcomes) if any(v in ("pass", "fail") for v, _ in outcomes) else None,
-        warnings=tuple(warnings),
-    )
-
-
-def _verdict(trajectory: Mapping[str, Any], rule: str) -> str | None:
-    return next((i["verdict"] for i in trajectory["invariants"] if i["id"] == rule), None)
-
-
-def _rule_rate(rule: str, verdicts: Sequence[tuple[str | None, float]]) -> RuleRate:
-    decided = [(v == "fail", w) for v, w in verdicts if v in ("pass", "fail")]
-    excluded: dict[str, int] = {}
-    for verdict, _ in verdicts:
-        if verdict not in ("pass", "fail"):
-            name = verdict or "not graded"
-            excluded[name] = excluded.get(name, 0) + 1
-    values, weights = [float(f) for f, _ in decided], [w for _, w in decided]
-    effective = kish_n(weights)
-    violations = int(sum(values))
-    return RuleRate(
-        id=rule,
-        rate=weighted_rate(values, weights, excluded=excluded),
-        total=weighted_total(values, weights, excluded=excluded),
-        violations=violations,
-        decided=len(decided),
-        effective_n=effective,
-        upper_bound=upper_bound_for_zero(effective) if decided and not violations else None,
-    )

@@ -88,8 +88,8 @@ def sample(
       tracegrade sample --rates result.json --manifest tonight.pb.gz.manifest.json
     """
     from tracegrade.app.sample import SampleOptions
-    from tracegrade.app.sample import rates as weighted_rates
     from tracegrade.app.sample import sample as draw
+    from tracegrade.app.sample_rates import rates as weighted_rates
     from tracegrade.app.trajectories import TrajectoryOptions
     from tracegrade.config import load_config, pick
     from tracegrade.report.json import render

@@ -285,6 +285,16 @@ class Redactor:
         return probe.counts.total > 0
 
 
+def redact_span(span: Span, policy: Policy) -> Span:
+    """One span redacted; for many, one `Redactor` is faster and counts.
+
+    >>> span = Span("a" * 32, "b" * 16, None, "by bob@example.com", 1, 0, 1, 0, "", {}, {}, "", "")
+    >>> redact_span(span, Policy(b"a secret")).name.startswith("by ⟦email:")
+    True
+    """
+    return Redactor(policy).span(span)
+
+
 def is_taken_out(value: JSON) -> bool:
     """Whether a value is what somebody wrote in place of another: ours, or an instrumentation's."""
     if not isinstance(value, str):
