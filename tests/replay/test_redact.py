@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import importlib
 import json
 import zlib
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracegrade.app.check import CheckOptions, run_check
 from tracegrade.app.redact import RedactOptions, redact
 from tracegrade.errors import UsageError
 from tracegrade.ingest.otlp_write import write_spans
@@ -26,6 +28,7 @@ from tracegrade.replay.redact.ids import IdMap
 from tracegrade.replay.redact.keep import AllowList, read_by_rules
 from tracegrade.replay.redact.policy import KeyNames, Policy
 from tracegrade.replay.redact.redactor import Redactor
+from tracegrade.store import Store
 
 SECRET = "bob.secret@example.com"
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -138,6 +141,23 @@ def test_every_format_is_checked_before_and_after(ending: str, tmp_path: Path) -
     assert not [f for f in forms(SECRET) if f in written]
     assert SECRET not in report.model_dump_json() + before.model_dump_json()
     assert "example.com" not in report.model_dump_json() + before.model_dump_json()
+
+
+def test_no_search_finds_it_in_the_database_or_in_any_report(tmp_path: Path) -> None:
+    spans = [replace(s, span_id=f"{n:016x}") for n, s in enumerate(PLACES.values(), 1)]
+    planted, clean, db = tmp_path / "planted.jsonl", tmp_path / "clean.jsonl", tmp_path / "kept.duckdb"
+    write_spans(spans, planted)
+    redact(RedactOptions(paths=[str(planted)], out=clean))
+    report = run_check(CheckOptions(paths=[str(clean)], invariants=["core"], db=str(db), keep_steps=True))
+    for kind in ("text", "json", "markdown", "junit", "sarif", "github", "html"):
+        text = importlib.import_module(f"tracegrade.report.{kind}").render(report)
+        assert not [f for f in forms(SECRET) if f in text.encode()], kind
+    with Store.open(db) as store:
+        tables = [row[0] for row in store.query("SELECT table_name FROM duckdb_tables()").rows]
+        tables += [row[0] for row in store.query("SELECT view_name FROM duckdb_views() WHERE NOT internal").rows]
+        rows = [repr(row) for table in tables for row in store.query(f'SELECT * FROM "{table}"').rows]
+    assert len(rows) > len(spans)
+    assert not [f for f in forms(SECRET) for row in rows if f in row.encode()]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -84,7 +84,8 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def verdicts_hold(shared: Path, tmp_path: Path, stack: str, policy: str) -> None:
+def verdicts_hold(shared: Path, tmp_path: Path, stack: str, policy: str) -> int:
+    """How many values were taken out, after it was made sure that no verdict became another one."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
     packs = ["core", "customer-support", str(rules)]
@@ -92,14 +93,14 @@ def verdicts_hold(shared: Path, tmp_path: Path, stack: str, policy: str) -> None
     assert paths
     options = {**POLICIES[policy], **({"keep_only": packs} if policy == "allow-list" else {})}
     report = redact(RedactOptions(paths=paths, out=tmp_path / "out.pb", verify=packs, check=True, **options))
-    assert (report.changed, report.left) == ((), ())
-    assert report.replaced
+    assert (report.changed, report.left) == ((), ()), stack
+    return sum(r.count for r in report.replaced)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("stack", ["openinference-langgraph", "openai-v2-legacy-events", "vercel-ai-sdk-v5"])
 def test_over_recorded_stacks(shared: Path, tmp_path: Path, stack: str, policy: str) -> None:
-    verdicts_hold(shared, tmp_path, stack, policy)
+    assert verdicts_hold(shared, tmp_path, stack, policy) > 0
 
 
 @pytest.mark.slow
@@ -107,8 +108,7 @@ def test_over_recorded_stacks(shared: Path, tmp_path: Path, stack: str, policy: 
 def test_over_every_recorded_stack(shared: Path, tmp_path: Path, policy: str) -> None:
     stacks = sorted(p.name for p in (shared / "traces").iterdir() if p.is_dir() and not p.name.startswith("_"))
     assert len(stacks) > 30
-    for stack in stacks:
-        verdicts_hold(shared, tmp_path, stack, policy)
+    assert sum(verdicts_hold(shared, tmp_path, stack, policy) for stack in stacks) > 500
 
 
 def outcomes(spans: Path, tasks: Path, trials: Path) -> dict[str, Any]:
