@@ -103,7 +103,8 @@ def receive(options: ReceiveOptions, announce: Callable[[Listening], None] | Non
         InputError: a file cannot be written, or the spans cannot be loaded into the database.
     """
     if options.out is None and options.db is None and not options.keep_for_grading:
-        raise UsageError("nothing says where the spans go: give --out FILE, --db FILE, or --check or --audit to grade or audit them")
+        where = "give --out FILE, --db FILE, or --check or --audit to grade or audit them"
+        raise UsageError(f"nothing says where the spans go: {where}")
     with ExitStack() as stack:
         spool = None if options.db is None else options.db.with_name(options.db.name + SPOOL_ENDING)
         received = Received()

@@ -159,7 +159,8 @@ def _errors(report: ScoreReport) -> Iterator[str]:
     clustered = "none (one cluster)" if error.clustered is None else f"{100 * error.clustered:.2f} points"
     naive = "–" if error.naive is None else f"{100 * error.naive:.2f} points"
     yield ""
-    yield f"standard error  naive {naive}, clustered {clustered}; {counted(error.n_clusters, 'cluster')}, J_eff {error.j_eff:.1f}"
+    clusters = f"{counted(error.n_clusters, 'cluster')}, J_eff {error.j_eff:.1f}"
+    yield f"standard error  naive {naive}, clustered {clustered}; {clusters}"
     yield f"{INDENT}{error.claim}"
 
 
