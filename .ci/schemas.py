@@ -28,6 +28,7 @@ SOURCES = {
     "replay_grade": "tracegrade.model.replay:replay_grade_schema",
     "replay_tools": "tracegrade.model.replay:replay_tools_schema",
     "sample": "tracegrade.model.sample:sample_schema",
+    "runs": "tracegrade.model.runs:runs_schema",
     "score": "tracegrade.model.score:score_schema",
     "show": "tracegrade.model.report:show_schema",
     "tasks": "tracegrade.outcome.load:tasks_schema",

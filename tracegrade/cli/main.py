@@ -50,6 +50,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "power": Entry("tracegrade.cli.power:app", "How many tasks and trials a difference needs."),
         "frontier": Entry("tracegrade.cli.frontier:app", "Agents by cost and success: who is beaten by whom."),
         "horizon": Entry("tracegrade.cli.horizon:app", "How long a task the agent still solves."),
+        "runs": Entry("tracegrade.cli.runs:app", "Kept runs: list, show, compare, prune; trends."),
+        "judge": Entry("tracegrade.cli.judge:app", "Run a judge by binary criteria, every call recorded."),
     },
     "Traces and databases": {
         "inspect": Entry("tracegrade.cli.inspect:app", "What files are, what was left out, what would be graded."),
