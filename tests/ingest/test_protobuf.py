@@ -172,7 +172,7 @@ def test_signals_may_stand_in_one_file(reader: Reader) -> None:
 
 
 def test_a_message_too_large_to_hold_gives_the_same_spans(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = message(50, text="x" * 100, n=[1, {"a": 2.5}]).SerializeToString()
+    raw = message(50, text="x" * 100, list=[1, {"a": 2.5}]).SerializeToString()
     plain = reader.read(raw)
     monkeypatch.setattr(proto_file, "_LARGE", 1_000)
     monkeypatch.setattr(proto_file, "_WINDOW", 500)

@@ -154,7 +154,10 @@ def read_framed(stream: Unpacked, framing: str, intake: Intake, options: ReadOpt
         header = _header(buf, pos, framing)
         if header is not None and header[0] + header[1] <= len(buf):
             size, start = header
-            if size:
+            if size > options.max_line_bytes:
+                limit = f"more than {options.max_line_bytes:,} (max_line_bytes)"
+                intake.skip(f"byte {base + pos}", f"a frame says {size:,} bytes, {limit}; it was left out")
+            elif size:
                 kind = _frame(buf[start : start + size], decoder, base + start, options, take_json) or kind
             pos = start + size
             continue

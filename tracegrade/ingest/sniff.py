@@ -50,12 +50,23 @@ def content_of(head: bytes, complete: bool) -> Content:
     for framing in FRAME_HEADERS:
         if _framed(head, complete, framing):
             return Content("proto", framing)
+    if _begins_with_request(head):
+        return Content("proto", "bare")
     return Content("", found=_binary(head))
 
 
 def is_text(head: bytes) -> bool:
     """Whether bytes can be text: UTF-8 or close to it, without control characters that text does not hold."""
     return not _TEXT_CONTROLS.intersection(head[:4096])
+
+
+def _begins_with_request(head: bytes) -> bool:
+    """Whether one whole Resource… message stands first, whatever follows: what follows costs only itself."""
+    try:
+        size, start = wire.varint(head, 1, len(head))
+    except wire.WireError:
+        return False
+    return head[0] == 0x0A and 0 < size <= len(head) - start and request_like(head[: start + size])
 
 
 def request_like(buf: bytes) -> bool:
@@ -106,7 +117,7 @@ def _framed(head: bytes, complete: bool, framing: str) -> bool:
         except wire.WireError as error:
             return error.cut and seen > 0
         if size and not _frame_like(head[start : start + size]):
-            return False
+            return seen > 0
         seen += size > 0
         pos = start + size
     return seen > 0 or (complete and pos == len(head))
