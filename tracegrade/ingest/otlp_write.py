@@ -261,7 +261,7 @@ def _json_span(span: Span) -> dict[str, Any]:
         "droppedLinksCount": span.dropped_links,
         "status": {"code": span.status_code, "message": span.status_message},
     }
-    return {k: v for k, v in found.items() if v not in ("", 0, "0", [])}
+    return {k: v for k, v in found.items() if v not in ("", 0, []) and not (v == "0" and k.endswith("UnixNano"))}
 
 
 def _json_log(record: LogRecord) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def _json_log(record: LogRecord) -> dict[str, Any]:
         "spanId": record.span_id or "",
         "eventName": record.event_name or "",
     }
-    return {k: v for k, v in found.items() if v not in ("", 0, "0", [])}
+    return {k: v for k, v in found.items() if v not in ("", 0, []) and not (v == "0" and k.endswith("UnixNano"))}
 
 
 def _json_attributes(attributes: dict[str, JSON]) -> list[dict[str, Any]]:
