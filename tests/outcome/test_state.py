@@ -85,7 +85,10 @@ def test_the_kinds_of_difference_are_what_they_say(initial: Any, goal: Any, fina
     for found in differences(goal, final, initial, Options()):
         node: Any = initial
         for part in found.path:
-            node = node.get(part, MISSING) if isinstance(node, dict) else MISSING
+            if isinstance(node, list) and part.isdecimal():
+                node = node[int(part)] if int(part) < len(node) else MISSING
+            else:
+                node = node.get(part, MISSING) if isinstance(node, dict) else MISSING
         wanted = Options()
         changed = found.expected is not node and (
             MISSING in (found.expected, node) or diff(found.expected, node, wanted) != []

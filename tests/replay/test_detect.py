@@ -99,6 +99,7 @@ def test_any_mix_of_the_patterns_signs_ends_soon(text: str) -> None:
     find_secrets(text * 3, DETECTORS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
