@@ -69,7 +69,7 @@ class CallDraft(Draft):
     group: Any = None
     early: bool = False
     after_user: bool = False
-    thread: Any = None
+    clock: Any = None
     trace_id: str | None = None
 
     def arguments_key(self) -> str | None:

@@ -199,7 +199,7 @@ class Talk:
             known = [
                 c
                 for c in self.calls
-                if c.thread is not thread and c.tool == part.name and c.arguments_key() == name_and_arguments
+                if c.clock != thread.clock and c.tool == part.name and c.arguments_key() == name_and_arguments
             ]
         if known:
             call = known[-1]
@@ -211,7 +211,7 @@ class Talk:
         call.seen_by = model
         call.after_user = after_user
         call.group = group
-        call.thread = thread
+        call.clock = thread.clock
         call.talk[thread.clock] = Interval(thread.position, None)
         self._append(thread, key, call)
         return call
@@ -276,7 +276,7 @@ class Talk:
             elif isinstance(part, CallPart):
                 call = self._new_call(part, model, "model output")
                 call.asked_by = model
-                call.thread = thread
+                call.clock = thread.clock
                 call.talk[thread.clock] = Interval(call_position, None)
                 self._append(thread, key, call)
                 asked.append(call)
