@@ -25,7 +25,8 @@ ValueTest = Callable[[JSON], Tri]
 def resolve(value: JSON, path: Sequence[str]) -> list[JSON]:
     """Every value that a path leads to: none where it leads nowhere, several through `*`.
 
-    A part that was taken out may have held anything, so what lies below it is `UNKNOWN`.
+    A part that was taken out may have held anything, so what lies below it is `UNKNOWN`; so is what lies below a text
+    that writes a structure in another notation than JSON.
 
     >>> resolve({"items": [{"id": 1}, {"id": 2}]}, ("items", "*", "id")), resolve({"a": None}, ("b",))
     ([1, 2], [])
@@ -34,7 +35,7 @@ def resolve(value: JSON, path: Sequence[str]) -> list[JSON]:
     for part in path:
         below: list[JSON] = []
         for item in found:
-            if item is UNKNOWN or is_redacted(item):
+            if item is UNKNOWN or _opaque(item):
                 below.append(UNKNOWN)
             elif isinstance(item, dict):
                 if part in item:
@@ -50,6 +51,25 @@ def resolve(value: JSON, path: Sequence[str]) -> list[JSON]:
         if not found:
             break
     return found
+
+
+_CLOSING = {"{": "}", "[": "]", "(": ")", "<": ">"}
+
+
+def _opaque(value: JSON) -> bool:
+    """Whether a path may lead somewhere inside a text: it was taken out, or is a structure's repr or markup.
+
+    >>> _opaque("{'total': 5}"), _opaque("Order(total=5)"), _opaque("total is 5")
+    (True, True, False)
+    """
+    if not isinstance(value, str) or is_redacted(value):
+        return isinstance(value, str)
+    text = value.strip()
+    name, bracket, _ = text[:100].partition("(")
+    return bool(text) and (
+        text[-1] == _CLOSING.get(text[0])
+        or (bool(bracket) and text[-1] == ")" and name.replace(".", "").isidentifier())
+    )
 
 
 def compile_matcher(matcher: Matcher) -> ValueTest:
@@ -70,7 +90,7 @@ def compile_path(path: Sequence[str], matcher: Matcher) -> ValueTest:
         def plain(value: JSON) -> Tri:
             if type(value) is dict:
                 return test(value[key]) if key in value else if_missing
-            return None if is_redacted(value) else if_missing
+            return None if _opaque(value) else if_missing
 
         return plain
 

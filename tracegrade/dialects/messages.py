@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 
 from tracegrade.dialects.content import Content, arguments_content, loads, result_content
-from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS
+from tracegrade.model.values import JSON, MISSING, REDACTED_TEXTS, is_redacted
 
 
 class TextPart(NamedTuple):
@@ -25,7 +25,7 @@ class TextPart(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """A tool call that a model asked for."""
+    """A tool call that a model asked for; `name` is empty where it is not recorded."""
 
     id: str | None
     name: str
@@ -46,7 +46,7 @@ Part: TypeAlias = TextPart | CallPart | ResultPart
 
 
 class Message(NamedTuple):
-    """One message: `role` is system, user, assistant or tool."""
+    """One message: `role` is system, user, assistant or tool, or empty where it is not recorded."""
 
     role: str
     parts: tuple[Part, ...]
@@ -75,6 +75,8 @@ def role_of(name: Any, default: str) -> str:
     """The one spelling of a role."""
     if not isinstance(name, str):
         return default
+    if not name or is_redacted(name):
+        return ""
     text = name.rpartition(".")[2].lower()
     return ROLES.get(text, text) if text else default
 
@@ -134,7 +136,7 @@ def _plain_messages(value: JSON) -> list[Message] | None:
         if type(item) is not dict:
             return None
         role, blocks = item.get("role"), item.get("parts")
-        if type(role) is not str or type(blocks) is not list or not blocks:
+        if type(role) is not str or type(blocks) is not list or not blocks or is_redacted(role):
             return None
         parts: list[Part] = []
         texts = 0
@@ -238,7 +240,27 @@ def _is_message(value: dict[str, Any]) -> bool:
         )
         or (kind == "message" and "content" in value)
         or "tool_calls" in value
+        or _typed(value.get("parts"))
     )
+
+
+def _typed(parts: Any) -> bool:
+    """Whether parts are of the conventions' form, in which each says its type."""
+    return isinstance(parts, list) and bool(parts) and all(isinstance(p, dict) and "type" in p for p in parts)
+
+
+def _lost_role(value: dict[str, Any], default_role: str) -> str:
+    """The role of a message that does not say it: what only one role can hold, else not known."""
+    parts = value.get("parts")
+    if "tool_calls" in value:
+        return "assistant"
+    if not _typed(parts) or parts is None:
+        return default_role
+    if any(p["type"] == "tool_call" for p in parts):
+        return "assistant"
+    if any(_is_result(p) for p in parts):
+        return "tool"
+    return default_role if default_role == "assistant" else ""
 
 
 def _is_part(value: dict[str, Any]) -> bool:
@@ -298,7 +320,7 @@ def _one(value: dict[str, Any], default_role: str) -> Iterator[Message]:
         )
     else:
         if "role" not in value:
-            value = {**value, "role": role_of(kind, "assistant" if "tool_calls" in value else default_role)}
+            value = {**value, "role": role_of(kind, _lost_role(value, default_role))}
         yield _chat(value, default_role)
 
 

@@ -272,20 +272,30 @@ def _ordered(tree: Any) -> list[Any]:
     return [tree[k] for k in sorted(k for k in tree if isinstance(k, int))]
 
 
+def _role(message: dict[Any, Any], default_role: str) -> str:
+    """The role of a flattened message: as recorded, else what only one role can say, else not known."""
+    recorded = message.get("role")
+    if isinstance(recorded, str) and recorded:
+        return recorded
+    if default_role == "assistant" or "tool_calls" in message or "function_call_name" in message:
+        return "assistant"
+    return "tool" if "tool_call_id" in message else ""
+
+
 def _openinference(prefix: str, default_role: str) -> Reader:
     def read(span: Span) -> list[Message] | None:
         tree = unflatten(span.attributes, prefix)
         messages = []
         for entry in _ordered(tree):
             message = entry.get("message", entry) if isinstance(entry, dict) else {}
-            plain: dict[str, Any] = {"role": message.get("role", default_role)}
+            plain: dict[str, Any] = {"role": _role(message, default_role)}
             for key in ("content", "name", "tool_call_id"):
                 if key in message:
                     plain[key] = message[key]
             if "contents" in message:
                 blocks = [c.get("message_content", c) for c in _ordered(message["contents"]) if isinstance(c, dict)]
                 plain["content"] = [b for b in blocks if b.get("type") == "text" or "text" in b]
-            calls = [c.get("tool_call", c) for c in _ordered(message.get("tool_calls")) if isinstance(c, dict)]
+            calls = [c.get("tool_call", c) if isinstance(c, dict) else {} for c in _ordered(message.get("tool_calls"))]
             if calls:
                 plain["tool_calls"] = calls
             if isinstance(message.get("function_call_name"), str):
@@ -314,10 +324,10 @@ def _traceloop(prefix: str, default_role: str) -> Reader:
             if not isinstance(entry, dict):
                 continue
             plain = {k: v for k, v in entry.items() if k in ("role", "content", "tool_call_id", "name")}
-            plain.setdefault("role", default_role)
+            plain["role"] = _role(entry, default_role)
             if isinstance(plain.get("content"), str):
                 plain["content"] = as_json(plain["content"]) if plain["role"] != "tool" else plain["content"]
-            calls = [c for c in _ordered(entry.get("tool_calls")) if isinstance(c, dict)]
+            calls = [c if isinstance(c, dict) else {} for c in _ordered(entry.get("tool_calls"))]
             if calls:
                 plain["tool_calls"] = calls
                 plain.setdefault("content", "")

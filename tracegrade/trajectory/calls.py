@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.trajectory import Gap
+from tracegrade.model.values import is_redacted
 from tracegrade.trajectory.drafts import CallDraft
 from tracegrade.trajectory.forest import Forest
 
 
 def tool_name(facts: Facts) -> str:
-    """The tool's name as recorded, the span's name where it is not."""
-    return facts.text("tool") or facts.span.name
+    """The tool's name as recorded; the span's name where no dialect says where a tool's name stands, else empty."""
+    name = facts.text("tool") or ("" if facts.plan.field("tool") else facts.span.name)
+    return "" if is_redacted(name) else name
 
 
 def span_calls(forest: Forest) -> tuple[list[CallDraft], list[Gap]]:
@@ -79,7 +81,7 @@ def _layer_of(
             return None
         if above.role == "tool":
             call = owner.get(id(above))
-            same = call is not None and tool_name(above) == name and call_id in (None, call.call_id)
+            same = call is not None and call.tool == name and call_id in (None, call.call_id)
             return call if same else None
     return None
 
@@ -89,7 +91,7 @@ def _copy_of(drafts: Sequence[CallDraft], facts: Facts, name: str) -> CallDraft 
     for draft in drafts:
         other = draft.spans[0].span
         if (
-            draft.tool == name
+            draft.may_be(name)
             and other.scope_name != span.scope_name
             and other.trace_id == span.trace_id
             and (other.start_ns or 0) <= (span.end_ns or 1 << 63)
@@ -120,16 +122,31 @@ def join(requests: list[CallDraft], spans: list[CallDraft]) -> tuple[list[CallDr
         free.setdefault(request.tool, []).append(request)
     left: list[CallDraft] = []
     for span in spans:
-        candidates = free.get(span.tool, [])
+        candidates = _candidates(free, span)
         chosen = _by_id(candidates, span) if span.call_id and not made_up else None
         if chosen is None and (span.call_id is None or made_up or not any(c.call_id for c in candidates)):
             chosen = _by_order(candidates, span)
         if chosen is None:
             left.append(span)
             continue
-        candidates.remove(chosen)
+        free[chosen.tool].remove(chosen)
         _merge(chosen, span)
     return requests + left, warnings
+
+
+def _candidates(free: dict[str, list[CallDraft]], span: CallDraft) -> Sequence[CallDraft]:
+    """The requests that a span may have run: of its tool, and those where either side lost the tool's name."""
+    named = free.get(span.tool, ())
+    if span.tool and not free.get(""):
+        return named
+    key = span.arguments_key()
+    unnamed = free.get("", ()) if span.tool else [r for rs in free.values() for r in rs if r.tool]
+    fitting = [
+        r
+        for r in unnamed
+        if (r.call_id == span.call_id if r.call_id and span.call_id else key is not None and r.arguments_key() == key)
+    ]
+    return [*named, *fitting]
 
 
 def _start(draft: CallDraft) -> int:
@@ -162,6 +179,7 @@ def _by_order(candidates: Sequence[CallDraft], span: CallDraft) -> CallDraft | N
 
 
 def _merge(request: CallDraft, span: CallDraft) -> None:
+    request.tool = request.tool or span.tool
     request.spans = span.spans
     request.arguments = span.arguments + request.arguments
     request.results = span.results + request.results

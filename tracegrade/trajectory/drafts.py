@@ -45,7 +45,7 @@ class ModelDraft(Draft):
 
 @dataclass(slots=True, eq=False)
 class CallDraft(Draft):
-    """One tool call, wherever it was seen.
+    """One tool call, wherever it was seen; `tool` is empty while its name is not known.
 
     `asked_by` is the model call whose output asked for it; `group` names the turn where that model call is not
     recorded. `repeated` is True once a later input repeated the request without a response.
@@ -71,6 +71,10 @@ class CallDraft(Draft):
     after_user: bool = False
     clock: Any = None
     trace_id: str | None = None
+
+    def may_be(self, tool: str | None) -> bool:
+        """Whether this may be a call of a tool; a name that is not recorded may be any."""
+        return not self.tool or not tool or self.tool == tool
 
     def arguments_key(self) -> str | None:
         """The canonical arguments, None where they were not captured whole."""

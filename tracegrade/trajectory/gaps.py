@@ -121,6 +121,11 @@ def content_gaps(calls: Sequence[CallDraft], silent: Sequence[ModelDraft]) -> li
             )
             where = f" (span {', '.join(ids[:3])}{', …' if len(ids) > 3 else ''})" if ids else ""
             gaps.append(Gap(code, f"{_n(len(found), 'tool call')}: {what}{where}", len(found), ids))
+    unnamed = [c for c in calls if not c.tool]
+    if unnamed:
+        ids = tuple(c.spans[0].span.span_id for c in unnamed if c.spans)
+        message = f"{_n(len(unnamed), 'tool call')}: the tool's name is not recorded"
+        gaps.append(Gap("tool_name_not_captured", message, len(unnamed), ids))
     no_result = [c for c in calls if c.spans and not c.has_result()]
     if no_result:
         ids = tuple(c.spans[0].span.span_id for c in no_result)

@@ -13,11 +13,12 @@ from typing import Any
 
 from tracegrade.dialects.content import Content
 from tracegrade.dialects.messages import CallPart, Message, ResultPart, TextPart
-from tracegrade.model.values import canonical
+from tracegrade.model.values import canonical, is_redacted
 from tracegrade.trajectory.drafts import CallDraft, Draft, MessageDraft, ModelDraft
 from tracegrade.trajectory.order import Interval
 
 Key = tuple[Any, ...]
+Item = tuple[Key, str, Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +36,8 @@ class Thread:
     last_model: ModelDraft | None = None
     calls_seen: bool = False
     uncovered: list[ModelDraft] = field(default_factory=list)
+    with_id: int = 0
+    half_named: int = 0
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class Talk:
     def hear(self, model: ModelDraft) -> None:
         """Takes one model call: aligns its input, then adds its output. Call in order of start."""
         items = list(_items(model.input)) if model.input is not None else []
-        thread, matches = self._thread(model, [key for key, _, _ in items])
+        thread, matches = self._thread(model, items)
         if model.input is not None and self._repeats_answer(thread, items, matches):
             thread.uncovered.clear()
         if model.input is None or model.output is None:
@@ -70,7 +73,7 @@ class Talk:
         return [m for t in self.threads for m in t.uncovered]
 
     @staticmethod
-    def _repeats_answer(thread: Thread, items: list[tuple[Key, str, Any]], matches: list[int | None]) -> bool:
+    def _repeats_answer(thread: Thread, items: list[Item], matches: list[int | None]) -> bool:
         """Whether an input holds the answer of the model call before it: then it holds all that came before, too."""
         if thread.last_model is None:
             return False
@@ -80,13 +83,14 @@ class Talk:
 
     # Input ------------------------------------------------------------------------------------------------------
 
-    def _thread(self, model: ModelDraft, keys: list[Key]) -> tuple[Thread, list[int | None]]:
+    def _thread(self, model: ModelDraft, items: list[Item]) -> tuple[Thread, list[int | None]]:
         """The thread that a model call continues, and where its input stands in it already."""
+        keys = [key for key, _, _ in items]
         chosen: Thread | None = None
         matches: list[int | None] = []
         top = 0
         for thread in reversed(self.threads):
-            found = _align(keys, thread)
+            found = _align(items, thread)
             # A system prompt alone is shared by runs that have nothing to do with each other.
             shared = sum(m is not None and key[1] != "system" for key, m in zip(keys, found, strict=True))
             same = thread.agent_key == model.agent_key
@@ -121,9 +125,7 @@ class Talk:
                 draft.talk[fork.clock] = Interval(old.start if old else fork.position, fork.position)
         return fork, renumbered
 
-    def _take_input(
-        self, thread: Thread, model: ModelDraft, items: list[tuple[Key, str, Any]], matches: list[int | None]
-    ) -> None:
+    def _take_input(self, thread: Thread, model: ModelDraft, items: list[Item], matches: list[int | None]) -> None:
         first = not thread.calls_seen and not thread.keys
         after_user = False
         group: object = object()
@@ -143,6 +145,7 @@ class Talk:
                 else:
                     call = thread.drafts[match]  # type: ignore[assignment]
                 if isinstance(call, CallDraft):
+                    self._learn(call, part)
                     open_calls.append(call)
             elif not self._response(thread, key, part, open_calls, match) and match is None:
                 strays.append(part)
@@ -193,7 +196,7 @@ class Talk:
     ) -> CallDraft:
         """A request that stands in an input and in no recorded output: handed over, unrecorded, or from before."""
         thread.position += 1
-        known = [c for c in self.by_id.get(part.id, ()) if c.tool == part.name] if part.id else []
+        known = [c for c in self.by_id.get(part.id, ()) if c.may_be(part.name)] if part.id else []
         if not known and part.id is None and early:
             name_and_arguments = canonical(part.arguments.value)
             known = [
@@ -235,17 +238,31 @@ class Talk:
                 known = [c for c in self.by_id.get(part.id, ()) if not c.responded]
                 call = known[0] if known else None
         if call is None and (part.id is None or not any(c.call_id for c in open_calls)):
-            waiting = [c for c in open_calls if not c.responded and (part.name is None or c.tool == part.name)]
-            call = waiting[0] if waiting else None
-        if call is not None and call.responded and match is not None:
+            waiting = [c for c in open_calls if not c.responded and c.may_be(part.name)]
+            call = waiting[0] if waiting else _answered_so(open_calls, part)
+        elif call is None:
+            # The only request without an id, beside others with theirs, is the one whose id was lost.
+            waiting = [c for c in open_calls if not c.responded and c.call_id is None and c.may_be(part.name)]
+            call = waiting[0] if len(waiting) == 1 else None
+        if call is not None and call.responded and (match is not None or part.id is None):
             return True
         if match is None:
             thread.position += 1
             self._append(thread, key, None)
         if call is None:
             return False
+        if not call.tool and part.name and not is_redacted(part.name):
+            call.tool = part.name
         self._respond(thread, call, part)
         return True
+
+    def _learn(self, call: CallDraft, part: CallPart) -> None:
+        """Takes the id and the name from a copy of a request that still has them."""
+        if not call.tool and not is_redacted(part.name):
+            call.tool = part.name
+        if call.call_id is None and part.id is not None:
+            call.call_id = part.id
+            self.by_id.setdefault(part.id, []).append(call)
 
     def _respond(self, thread: Thread, call: CallDraft, part: ResultPart) -> None:
         call.responded = True
@@ -289,7 +306,7 @@ class Talk:
 
     def _new_call(self, part: CallPart, model: ModelDraft, source: str) -> CallDraft:
         call = CallDraft(
-            tool=part.name,
+            tool="" if is_redacted(part.name) else part.name,
             call_id=part.id,
             agent=model.agent,
             agent_key=model.agent_key,
@@ -306,9 +323,23 @@ class Talk:
         thread.places.setdefault(key, []).append(len(thread.keys))
         thread.keys.append(key)
         thread.drafts.append(draft)
+        if isinstance(draft, CallDraft):
+            thread.with_id += draft.call_id is not None
+            thread.half_named += draft.call_id is None or not draft.tool
 
 
-def _items(messages: list[Message] | None) -> Iterator[tuple[Key, str, Any]]:
+def _answered_so(calls: list[CallDraft], part: ResultPart) -> CallDraft | None:
+    """The call that an answer without an id repeats the answer of."""
+    if part.id is not None:
+        return None
+    key = _content_key(part.content)
+    return next(
+        (c for c in calls if c.may_be(part.name) and any(_content_key(content) == key for content, _ in c.results)),
+        None,
+    )
+
+
+def _items(messages: list[Message] | None) -> Iterator[Item]:
     """The parts of messages, each with a key that is equal wherever the same part is repeated."""
     for message in messages or ():
         for part in message.parts:
@@ -327,19 +358,38 @@ def _content_key(content: Content) -> str:
     return canonical(content.value) if content.state == "captured" else content.raw or ""
 
 
-def _align(keys: list[Key], thread: Thread) -> list[int | None]:
-    """For each key of an input, its place in the thread: the nearest equal one after the one before it."""
+def _align(items: list[Item], thread: Thread) -> list[int | None]:
+    """For each part of an input, its place in the thread: the nearest equal one after the one before it."""
     known = thread.keys
-    n = min(len(keys), len(known))
+    n = min(len(items), len(known))
     at = 0
-    while at < n and keys[at] == known[at]:
+    while at < n and items[at][0] == known[at]:
         at += 1
     matches: list[int | None] = list(range(at))
-    for key in keys[at:]:
+    for key, _, part in items[at:]:
         found: int | None = None
         places = thread.places.get(key)
         if places is not None and places[-1] >= at:
             found = places[bisect_left(places, at)]
+        elif isinstance(part, CallPart):
+            found = _half_named(part, thread, at)
+        if found is not None:
             at = found + 1
         matches.append(found)
     return matches
+
+
+def _half_named(part: CallPart, thread: Thread, at: int) -> int | None:
+    """The place of an equal request of which one copy lost its id or its name; two ids are two calls."""
+    if not ((part.id is None and thread.with_id) or thread.half_named or not part.name):
+        return None
+    key = _content_key(part.arguments)
+    for i in range(at, len(thread.drafts)):
+        draft = thread.drafts[i]
+        if not isinstance(draft, CallDraft) or (draft.call_id and part.id) or not draft.may_be(part.name):
+            continue
+        if draft.call_id is None and part.id is None and draft.tool and part.name:
+            continue
+        if any(_content_key(content) == key for content, _ in draft.arguments):
+            return i
+    return None
