@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,8 +254,6 @@ def _task_tags(tasks: TaskFile | None, trial: Any) -> Sequence[str]:
 def _load(store: Store, options: CheckOptions, progress: Progress | None) -> LoadReport | None:
     if not options.paths:
         return None
-    from dataclasses import replace
-
     from tracegrade.app.load import load
     from tracegrade.ingest import ReadOptions
 
@@ -332,7 +330,7 @@ def _settled(reports: list[TrajectoryReport], finished: GradedTrials | None) -> 
         if graded is not None:
             outcome = outcome_report(graded.outcome)
             verdict = trajectory_verdict(report.invariants, outcome)
-            report = report.model_copy(update={"outcome": outcome, "verdict": verdict})
+            report = replace(report, outcome=outcome, verdict=verdict)
         settled.append(report)
     return settled
 

@@ -7,8 +7,8 @@ trajectories and results are in `tracegrade.report.build`, the roll-up in `trace
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -151,11 +151,14 @@ class OutcomeReport(Record):
     root_causes: tuple[RootCauseReport, ...] = ()
 
 
-class TrajectoryReport(Record):
+@dataclass(frozen=True, slots=True)
+class TrajectoryReport:
     """One trajectory with its verdicts. `steps` counts its steps by kind, `models` its model calls by model.
 
     `span_id` is the span that stands for the whole: that of its first agent step, null where there is none.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     trajectory_id: str
     trace_ids: tuple[str, ...]
@@ -172,13 +175,13 @@ class TrajectoryReport(Record):
     outcome: OutcomeReport | None = None
     tags: tuple[str, ...] = ()
     cluster: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     joined_by: str = "trace"
     agents: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
-    models: dict[str, int] = {}
+    models: dict[str, int] = field(default_factory=dict)
     dialects: tuple[str, ...] = ()
-    steps: dict[str, int] = {}
+    steps: dict[str, int] = field(default_factory=dict)
     tools: tuple[ToolUse, ...] = ()
     start_ns: int | None = None
     duration_ns: int | None = None

@@ -91,10 +91,11 @@ def trajectory_report(
 def invariant_report(result: InvariantResult, *, gates: bool = True) -> InvariantReport:
     """What one rule says of one trajectory; results without any evidence to cite share one record."""
     check = result.result
-    if not check.findings and check.measure is None and check.n_seen is None:
+    if not check.findings and not check.missing_keys and not isinstance(check.measure, dict):
         return _bare_report(
-            result.id, check.verdict, result.level, result.kind, result.tags, check.scope, gates, result.waived
-        )
+            result.id, check.verdict, result.level, check.measure, result.kind, result.tags, check.scope,
+            check.n_seen, gates, result.waived,
+        )  # fmt: skip
     return InvariantReport(
         id=result.id,
         verdict=check.verdict,
@@ -111,18 +112,22 @@ def invariant_report(result: InvariantResult, *, gates: bool = True) -> Invarian
     )
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def _bare_report(
     rule: str,
     verdict: Verdict,
     level: Level,
+    measure: float | None,
     kind: str,
     tags: tuple[str, ...],
     scope: Literal["all", "seen"],
+    n_seen: int | None,
     gates: bool,
     waived: str | None,
 ) -> InvariantReport:
-    return InvariantReport(rule, verdict, level, kind=kind, tags=tags, scope=scope, gates=gates, waived=waived)
+    return InvariantReport(
+        rule, verdict, level, measure, kind=kind, tags=tags, scope=scope, n_seen=n_seen, gates=gates, waived=waived
+    )
 
 
 def outcome_report(outcome: Outcome) -> OutcomeReport:
