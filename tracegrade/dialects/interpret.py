@@ -55,7 +55,7 @@ class Facts:
         """A field's value and the key that gave it; (MISSING, "") where no matching dialect has it."""
         span = self.span
         attributes = span.attributes
-        for spec, key, get in self.plan.field(name):
+        for spec, key, get in self.plan.present(name):
             value = attributes.get(key) if get is None else get(span)  # type: ignore[arg-type]
             if value is not None and value is not MISSING and value != "":
                 return value, spec

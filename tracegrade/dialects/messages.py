@@ -179,9 +179,13 @@ def _has_large_float(value: JSON) -> bool:
     kind = type(value)
     if kind is float:
         return bool(abs(value) >= 2.0**63)
-    if kind is dict:
-        return any(_has_large_float(v) for v in value.values())
-    return kind is list and any(_has_large_float(v) for v in value)
+    if kind is not dict and kind is not list:
+        return False
+    for inner in value.values() if kind is dict else value:
+        # A text is looked at here and not in a call of its own: most values are texts.
+        if type(inner) is not str and _has_large_float(inner):
+            return True
+    return False
 
 
 _CONTAINERS = ("messages", "contents", "input", "prompt", "choices", "generations", "output", "response", "content")

@@ -161,11 +161,21 @@ class Plan:
         compiled: the dialects, most specific first.
     """
 
-    __slots__ = ("_fields", "compiled")
+    __slots__ = ("_fields", "_keys", "_present", "compiled")
 
-    def __init__(self, compiled: tuple[Compiled, ...]) -> None:
+    def __init__(self, compiled: tuple[Compiled, ...], keys: frozenset[str]) -> None:
         self.compiled = compiled
+        self._keys = keys
         self._fields: dict[str, tuple[FieldKey, ...]] = {}
+        self._present: dict[str, tuple[FieldKey, ...]] = {}
+
+    def present(self, name: str) -> tuple[FieldKey, ...]:
+        """The keys of a field that spans of this plan can have: those of its attributes, and readers of the span."""
+        found = self._present.get(name)
+        if found is None:
+            found = tuple(f for f in self.field(name) if f[0][0] == "@" or f[0].partition("|")[0] in self._keys)
+            self._present[name] = found
+        return found
 
     def field(self, name: str) -> tuple[FieldKey, ...]:
         """The keys of a field with their readers, of all dialects in order."""
@@ -177,6 +187,9 @@ class Plan:
 
 
 _KEPT_NAMES = 10_000
+_KEPT_PLANS = 2_000
+_MOST_KEYS = 64
+"""Spans of one place in a program have the same attributes; with more than these, each has its own (flattened lists)."""
 
 
 class Registry:
@@ -196,7 +209,7 @@ class Registry:
             for key in compiled.attribute_marks:
                 self._by_attribute[key] = self._by_attribute.get(key, 0) | 1 << index
         self._by_place: dict[tuple[str, str], int] = {}
-        self._plans: dict[int, Plan] = {}
+        self._plans: dict[tuple[int | str, ...], Plan] = {}
 
     def plan(self, span: Span) -> Plan:
         """What to ask of a span, by the marks that it bears."""
@@ -206,14 +219,14 @@ class Registry:
             mask = self._place_mask(span)
             if len(self._by_place) < _KEPT_NAMES:
                 self._by_place[place] = mask
-        by_attribute = self._by_attribute
-        for key in span.attributes:
-            if key in by_attribute:
-                mask |= by_attribute[key]
-        plan = self._plans.get(mask)
+        shape = (mask, *span.attributes)
+        plan = self._plans.get(shape)
         if plan is None:
-            plan = Plan(tuple(c for i, c in enumerate(self.compiled) if mask >> i & 1))
-            self._plans[mask] = plan
+            for key in span.attributes:
+                mask |= self._by_attribute.get(key, 0)
+            plan = Plan(tuple(c for i, c in enumerate(self.compiled) if mask >> i & 1), frozenset(span.attributes))
+            if len(shape) <= _MOST_KEYS and len(self._plans) < _KEPT_PLANS:
+                self._plans[shape] = plan
         return plan
 
     def plain_keys(self, field: str) -> list[str]:

@@ -30,7 +30,7 @@ Relation: TypeAlias = Literal["executed", "informed", "started"]
 Ordering: TypeAlias = Literal["before", "after", "concurrent", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # treated as frozen, but made by the million, as `Step` is
 class Usage:
     """Tokens and cost of a step or a trajectory; None is "not recorded", never 0 (DESIGN §4, Usage).
 

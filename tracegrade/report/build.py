@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from tracegrade.model.outcome import Outcome
 from tracegrade.model.report import (
@@ -26,6 +25,7 @@ from tracegrade.report.rollup import trajectory_verdict
 from tracegrade.trajectory.parallel import parallel_groups
 
 _WITH_ARGUMENTS: Final = frozenset({"tool_call", "retrieval", "handoff", "guardrail"})
+_COUNTED: Final = ("calls", "errors", "unfinished", "not_executed", "unknown")
 _SUMMED: Final = (
     "input_tokens",
     "output_tokens",
@@ -141,9 +141,15 @@ def _tool_uses(steps: Iterable[Step]) -> tuple[ToolUse, ...]:
         if step.kind == "tool_call":
             calls.setdefault(step.tool or step.name, Counter())[step.status or "unknown"] += 1
     return tuple(
-        ToolUse(name, n.total(), n["error"], n["unfinished"], n["not_executed"], n["unknown"])
+        _tool_use(name, n.total(), n["error"], n["unfinished"], n["not_executed"], n["unknown"])
         for name, n in sorted(calls.items())
     )
+
+
+@lru_cache(maxsize=4096)
+def _tool_use(name: str, calls: int, errors: int, unfinished: int, not_executed: int, unknown: int) -> ToolUse:
+    """Equal uses in many trajectories are one record."""
+    return ToolUse(name, calls, errors, unfinished, not_executed, unknown)
 
 
 def step_report(
@@ -233,19 +239,21 @@ def overview(trajectories: Sequence[TrajectoryReport], *, set_up_traces: int = 0
     services: Counter[str] = Counter()
     models: Counter[str] = Counter()
     steps: Counter[str] = Counter()
-    tools: dict[str, ToolUse] = {}
+    tools: dict[str, Counter[str]] = {}
     for t in trajectories:
         agents.update(dict.fromkeys(t.agents, 1))
         services.update(dict.fromkeys(t.services, 1))
         models.update(t.models)
         steps.update(t.steps)
         for use in t.tools:
-            tools[use.name] = _add_tool_use(tools.get(use.name), use)
+            total = tools.setdefault(use.name, Counter())
+            for name in _COUNTED:
+                total[name] += getattr(use, name)
     starts = [t.start_ns for t in trajectories if t.start_ns is not None]
     return Overview(
         agents=_counts(agents),
         services=_counts(services),
-        tools=tuple(sorted(tools.values(), key=lambda use: (-use.calls, use.name))),
+        tools=tuple(ToolUse(k, **n) for k, n in sorted(tools.items(), key=lambda i: (-i[1]["calls"], i[0]))),
         models=_counts(models),
         steps=dict(sorted(steps.items())),
         usage=total_usage(t.usage for t in trajectories),
@@ -260,19 +268,6 @@ def overview(trajectories: Sequence[TrajectoryReport], *, set_up_traces: int = 0
 
 def _counts(counter: Counter[str]) -> tuple[NameCount, ...]:
     return tuple(NameCount(name=k, count=n) for k, n in sorted(counter.items(), key=lambda i: (-i[1], i[0])))
-
-
-def _add_tool_use(total: ToolUse | None, use: ToolUse) -> ToolUse:
-    if total is None:
-        return use
-    return ToolUse(
-        use.name,
-        total.calls + use.calls,
-        total.errors + use.errors,
-        total.unfinished + use.unfinished,
-        total.not_executed + use.not_executed,
-        total.unknown + use.unknown,
-    )
 
 
 def _gap_counts(trajectories: Iterable[TrajectoryReport]) -> tuple[GapCount, ...]:
@@ -292,22 +287,27 @@ def _gap_counts(trajectories: Iterable[TrajectoryReport]) -> tuple[GapCount, ...
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
     """The sum over trajectories; what some of them lack makes the sum a lower bound (`complete`, `cost_complete`)."""
-    total = Usage()
+    sums: dict[str, Any] = dict.fromkeys(_SUMMED)
     sources: set[str] = set()
+    model_calls = without = 0
+    complete = cost_complete = True
     for usage in usages:
-        sums = {}
         for name in _SUMMED:
-            known = [v for v in (getattr(total, name), getattr(usage, name)) if v is not None]
-            sums[name] = sum(known) if known else None
-        priced = usage.cost_complete and (usage.cost_usd is not None or usage.model_calls == 0)
-        total = replace(
-            total,
-            **sums,
-            model_calls=total.model_calls + usage.model_calls,
-            calls_without_usage=total.calls_without_usage + usage.calls_without_usage,
-            complete=total.complete and usage.complete,
-            cost_complete=total.cost_complete and priced,
-        )
+            value = getattr(usage, name)
+            if value is not None:
+                sums[name] = value if sums[name] is None else sums[name] + value
+        model_calls += usage.model_calls
+        without += usage.calls_without_usage
+        complete = complete and usage.complete
+        cost_complete = cost_complete and usage.cost_complete
+        cost_complete = cost_complete and (usage.cost_usd is not None or usage.model_calls == 0)
         if usage.cost_source:
             sources.add(usage.cost_source)
-    return replace(total, cost_source=", ".join(sorted(sources)) or None)
+    return Usage(
+        **sums,
+        model_calls=model_calls,
+        calls_without_usage=without,
+        complete=complete,
+        cost_source=", ".join(sorted(sources)) or None,
+        cost_complete=cost_complete,
+    )
