@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracegrade.app.collector import rare_collections
+from tracegrade.app.spooled import Spooled
 from tracegrade.app.trajectories import Seen, TrajectoryOptions, iter_trajectories
 from tracegrade.errors import RuleFileError, UsageError
 from tracegrade.model.report import (
@@ -73,7 +75,7 @@ class CheckOptions:
 class _Run:
     """What a run gathers trajectory by trajectory."""
 
-    reports: list[TrajectoryReport] = field(default_factory=list)
+    reports: Spooled = field(default_factory=Spooled)
     usage: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
     shown: list[Any] = field(default_factory=list)
     used_waivers: list[tuple[str, str]] = field(default_factory=list)
@@ -136,9 +138,10 @@ def grade_store(
         results = run_checks(trajectory, rules, task_tags=tags, today=today)
         graded = grader.add(trajectory, results) if grader is not None else None
         _gather(run, options, trajectory, results, graded, measurements)
-    run.reports.sort(key=lambda r: (r.start_ns or 0, r.trajectory_id))
     finished = grader.finish() if grader is not None else None
-    reports = _settled(run.reports, finished)
+    reports = run.reports
+    if finished is not None:
+        reports.change(_settling(finished))
     trial_reports = _trial_reports(finished, run)
     inputs = input_reports(loaded) if loaded is not None else ()
     policy = Policy(options.fail_on, options.min_coverage, options.allow_empty)
@@ -152,7 +155,7 @@ def grade_store(
         coverage=coverage,
         overview=overview(reports, set_up_traces=len(seen.set_up), other_traces=seen.other),
         warnings=tuple(_warnings(rules, loaded, run, seen, finished, today, store, reports)),
-        trajectories=tuple(reports),
+        trajectories=reports,
         unmatched=_unmatched(finished),
         trials=tuple(trial_reports),
         rules=tuple(_rule_report(r) for r in rules),
@@ -278,10 +281,11 @@ def _gather(
         measurements=measurements,
     )
     run.reports.append(report)
-    run.usage[trajectory.trajectory_id] = (
-        trajectory.usage.cost_usd,
-        trajectory.duration_ns / 1e9 if trajectory.duration_ns is not None else None,
-    )
+    if graded is not None:
+        run.usage[trajectory.trajectory_id] = (
+            trajectory.usage.cost_usd,
+            trajectory.duration_ns / 1e9 if trajectory.duration_ns is not None else None,
+        )
     run.used_waivers += [(r.id, r.waived) for r in results if r.waived is not None]
     run.tools.update(c.tool for c in trajectory.steps if c.tool is not None)
     run.tools.update(trajectory.definitions)
@@ -317,21 +321,19 @@ def _note_protocol(protocol: dict[str, set[str]], trajectory: Trajectory) -> Non
         note("tools_sha256", hashlib.sha256(canonical(trajectory.definitions).encode()).hexdigest()[:16])
 
 
-def _settled(reports: list[TrajectoryReport], finished: GradedTrials | None) -> list[TrajectoryReport]:
-    """Reports under the outcomes as they stand at the end: a second trajectory may have unsettled one."""
-    if finished is None:
-        return reports
+def _settling(finished: GradedTrials) -> Callable[[TrajectoryReport], TrajectoryReport]:
+    """A report under its outcome as it stands at the end: a second trajectory may have unsettled it."""
     from tracegrade.report.rollup import trajectory_verdict
 
-    by_id = {g.trajectory_id: g for g in finished.trials if g.trajectory_id is not None}
-    settled = []
-    for report in reports:
-        graded = by_id.get(report.trajectory_id)
-        if graded is not None:
-            outcome = outcome_report(graded.outcome)
-            verdict = trajectory_verdict(report.invariants, outcome)
-            report = replace(report, outcome=outcome, verdict=verdict)
-        settled.append(report)
+    by_id = {g.trajectory_id: outcome_report(g.outcome) for g in finished.trials if g.trajectory_id is not None}
+
+    def settled(report: TrajectoryReport) -> TrajectoryReport:
+        outcome = by_id.get(report.trajectory_id)
+        if outcome is None:
+            return report
+        verdict = trajectory_verdict(report.invariants, outcome)
+        return replace(report, outcome=outcome, verdict=verdict)
+
     return settled
 
 
@@ -420,15 +422,16 @@ def _warnings(
         Warned(code="idle_waiver", message=f"waiver of {w.owner} ({w.reason}): {why}", context={"owner": w.owner})
         for w, why in idle_waivers(rules, run.used_waivers, today)
     ]
-    codes: dict[str, list[tuple[str, str]]] = {}
+    counts: Counter[str] = Counter()
+    first: dict[str, tuple[str, str]] = {}
     for report in reports:
         for warning in report.warnings:
-            codes.setdefault(warning.code, []).append((report.trajectory_id, warning.message))
-    for code, said in sorted(codes.items()):
-        more = f" (and {len(said) - 1} more such)" if len(said) > 1 else ""
-        found.append(
-            Warned(code=code, message=said[0][1] + more, context={"count": len(said), "trajectory": said[0][0]})
-        )
+            counts[warning.code] += 1
+            first.setdefault(warning.code, (report.trajectory_id, warning.message))
+    for code, n in sorted(counts.items()):
+        where, message = first[code]
+        more = f" (and {n - 1} more such)" if n > 1 else ""
+        found.append(Warned(code=code, message=message + more, context={"count": n, "trajectory": where}))
     if finished is not None:
         found += [Warned(code=w.code, message=w.message, context=dict(w.context)) for w in finished.warnings]
     if not reports and store.count("log_rows") and not store.count("span_rows"):

@@ -189,7 +189,7 @@ class Plan:
 _KEPT_NAMES = 10_000
 _KEPT_PLANS = 2_000
 _MOST_KEYS = 64
-"""Spans of one place in a program have the same attributes; with more than these, each has its own (flattened lists)."""
+"""Spans of one place in a program have the same attributes; beyond these, each has its own (flattened lists)."""
 
 
 class Registry:
@@ -209,7 +209,7 @@ class Registry:
             for key in compiled.attribute_marks:
                 self._by_attribute[key] = self._by_attribute.get(key, 0) | 1 << index
         self._by_place: dict[tuple[str, str], int] = {}
-        self._plans: dict[tuple[int | str, ...], Plan] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}
 
     def plan(self, span: Span) -> Plan:
         """What to ask of a span, by the marks that it bears."""

@@ -7,10 +7,11 @@ trajectories and results are in `tracegrade.report.build`, the roll-up in `trace
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WrapSerializer, WrapValidator
 
 from tracegrade import __version__
 from tracegrade.model.outcome import OutcomeVerdict
@@ -70,7 +71,7 @@ class Warned(Record):
     context: dict[str, JSON] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # treated as frozen, as `TrajectoryReport` is
 class InvariantReport:
     """What one rule says of one trajectory: a dataclass, since there is one for every rule and trajectory.
 
@@ -151,7 +152,7 @@ class OutcomeReport(Record):
     root_causes: tuple[RootCauseReport, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # treated as frozen, but there may be a million of them, and frozen ones are slow to read back
 class TrajectoryReport:
     """One trajectory with its verdicts. `steps` counts its steps by kind, `models` its model calls by model.
 
@@ -185,6 +186,20 @@ class TrajectoryReport:
     tools: tuple[ToolUse, ...] = ()
     start_ns: int | None = None
     duration_ns: int | None = None
+
+
+def _as_given(value: Any, validate: Callable[[Any], Any]) -> Any:
+    """Leaves a sequence that reads its items on demand as it is: they are of our own making."""
+    own = isinstance(value, Sequence) and not isinstance(value, (list, tuple, str))
+    return value if own else tuple(validate(value))
+
+
+Trajectories: TypeAlias = Annotated[
+    Sequence[TrajectoryReport],
+    WrapValidator(_as_given),
+    WrapSerializer(lambda value, serialize: serialize(tuple(value))),
+]
+"""The trajectories of a run; those of a large one lie in a file and are read as they are looked at."""
 
 
 class TrialReport(Record):
@@ -439,7 +454,7 @@ class CheckReport(Record):
     coverage: Coverage = Coverage()
     overview: Overview = Overview()
     warnings: tuple[Warned, ...] = ()
-    trajectories: tuple[TrajectoryReport, ...] = ()
+    trajectories: Trajectories = ()
     unmatched: Unmatched = Unmatched()
     trials: tuple[TrialReport, ...] = ()
     rules: tuple[RuleReport, ...] = ()

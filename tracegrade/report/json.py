@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 
 import orjson
@@ -49,6 +50,8 @@ def _record(value: object) -> JSON:
         if "schema_" in record:
             record["schema"] = record.pop("schema_")
         return record
+    if isinstance(value, Sequence):
+        return list(value)
     raise TypeError(f"not JSON: {type(value).__name__}")
 
 
@@ -58,7 +61,7 @@ def _plain(value: object) -> JSON:
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [_plain(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}

@@ -149,11 +149,17 @@ def _mean(values: list[float] | None) -> float | None:
 
 
 def _coverage(trajectories: Sequence[TrajectoryReport], outcomes: Sequence[OutcomeReport], policy: Policy) -> Coverage:
-    pairs = [r for t in trajectories for r in t.invariants if counts(r) and r.verdict != "not_applicable"]
+    # Verdicts alone are kept: the results of a large run do not fit into memory.
+    pairs: list[OutcomeVerdict] = []
+    safety: list[OutcomeVerdict] = []
+    for r in (r for t in trajectories for r in t.invariants if r.verdict != "not_applicable" and counts(r)):
+        pairs.append(r.verdict)
+        if is_safety(r):
+            safety.append(r.verdict)
     graded = [o.verdict for o in outcomes if o.verdict not in ("excluded", "not_applicable")]
     return Coverage(
-        rules=_share([r.verdict for r in pairs], policy.min_coverage),
-        safety=_share([r.verdict for r in pairs if is_safety(r)], 1.0 if policy.min_coverage > 0 else 0.0),
+        rules=_share(pairs, policy.min_coverage),
+        safety=_share(safety, 1.0 if policy.min_coverage > 0 else 0.0),
         outcomes=_share(graded, policy.min_coverage),
         undecided=_undecided(trajectories),
     )
