@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tracegrade.model.report import CheckReport, InvariantReport, RuleTally, TrajectoryReport
@@ -50,15 +49,37 @@ class Highlight:
         return is_safety(self.rule)
 
 
+@dataclass(slots=True)
+class _Case:
+    """What the trajectories say of one rule and verdict; the shortest example of a finding stands for the others."""
+
+    best: tuple[TrajectoryReport, InvariantReport, Finding | None]
+    length: tuple[int, int, int] = (2, 0, 0)
+    trajectories: int = 0
+    findings: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+
+    def add(self, trajectory: TrajectoryReport, result: InvariantReport) -> None:
+        """Take one result."""
+        self.trajectories += 1
+        self.findings += max(1, sum(f.count for f in result.findings))
+        for finding in result.findings or (None,):
+            if finding is not None:
+                self.missing.update(finding.missing)
+            length = _length(finding)
+            if length < self.length:
+                self.best, self.length = (trajectory, result, finding), length
+
+
 def highlights(report: CheckReport) -> list[Highlight]:
     """Every rule that crashed, failed or could not be decided: safety first, then by level, verdict and frequency."""
     tallies = {t.id: t for t in report.summary.rules}
-    cases: dict[tuple[str, Verdict], list[tuple[TrajectoryReport, InvariantReport]]] = {}
+    cases: dict[tuple[str, Verdict], _Case] = {}
     for trajectory in report.trajectories:
         for result in trajectory.invariants:
             if result.verdict in _TELLING and (result.waived is None or result.verdict == "error"):
-                cases.setdefault((result.id, result.verdict), []).append((trajectory, result))
-    found = [_highlight(tallies[rule], verdict, seen) for (rule, verdict), seen in cases.items() if rule in tallies]
+                cases.setdefault((result.id, result.verdict), _Case((trajectory, result, None))).add(trajectory, result)
+    found = [_highlight(tallies[rule], verdict, case) for (rule, verdict), case in cases.items() if rule in tallies]
     return sorted(found, key=_rank)
 
 
@@ -72,21 +93,17 @@ def _rank(h: Highlight) -> tuple[int, int, bool, int, str]:
     )
 
 
-def _highlight(tally: RuleTally, verdict: Verdict, seen: list[tuple[TrajectoryReport, InvariantReport]]) -> Highlight:
-    trajectory, result, finding = min(
-        ((t, r, f) for t, r in seen for f in (r.findings or (None,))),
-        key=lambda case: _length(case[2]),
-    )
-    missing = Counter(m for _, r in seen for f in r.findings for m in f.missing)
+def _highlight(tally: RuleTally, verdict: Verdict, case: _Case) -> Highlight:
+    trajectory, result, finding = case.best
     return Highlight(
         rule=tally,
         verdict=verdict,
         finding=finding,
         trajectory=trajectory,
         result=result,
-        findings=_count(r for _, r in seen),
-        trajectories=len(seen),
-        missing=tuple(m for m, _ in sorted(missing.items(), key=lambda i: (-i[1], i[0]))),
+        findings=case.findings,
+        trajectories=case.trajectories,
+        missing=tuple(m for m, _ in sorted(case.missing.items(), key=lambda i: (-i[1], i[0]))),
     )
 
 
@@ -94,7 +111,3 @@ def _length(finding: Finding | None) -> tuple[int, int, int]:
     if finding is None:
         return (1, 0, 0)
     return (0, len(finding.steps), len(finding.message))
-
-
-def _count(results: Iterable[InvariantReport]) -> int:
-    return sum(max(1, sum(f.count for f in r.findings)) for r in results)
