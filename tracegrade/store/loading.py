@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _TABLES: Final = {"spans": "span_rows", "logs": "log_rows", "origins": "origins"}
 _MAX_CONFLICTS: Final = 1_000
+_HELD_BYTES: Final = 8 * 1024 * 1024
+_TABLE_BYTES: Final = 4 * 1024
+"""What a table of a few rows costs besides its values, roughly."""
 
 
 class Loading:
@@ -34,6 +37,8 @@ class Loading:
         self._next = {"spans": self._first_free("span_rows"), "logs": self._first_free("log_rows")}
         self._starts: list[int] = []
         self._inputs: list[InputReport] = []
+        self._waiting: dict[tuple[str, ...], list[pa.Table]] = {}
+        self._held = 0
 
     def start_input(self) -> None:
         """Say that the rows that follow come from the next input."""
@@ -54,14 +59,31 @@ class Loading:
         first = self._next[kind]
         self._next[kind] = first + rows.num_rows
         numbers = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
-        extra = {}
-        if kind == "spans":
-            texts = [quoted(c) for c in ("attributes", "events", "links") if c in rows.column_names]
-            extra = {"size": " + ".join(f"coalesce(strlen({c}), 0)" for c in texts)}
-        insert_arrow(self._connection, _TABLES[kind], rows.append_column("row_no", numbers), extra)
+        self._insert(kind, rows.append_column("row_no", numbers))
+
+    def _insert(self, kind: str, rows: pa.Table) -> None:
+        """Insert rows, those of many small inputs together: a statement costs as much as thousands of rows."""
+        self._waiting.setdefault((kind, *rows.column_names), []).append(rows)
+        self._held += rows.nbytes + _TABLE_BYTES
+        if self._held >= _HELD_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        for (kind, *names), tables in self._waiting.items():
+            extra = {}
+            if kind == "spans":
+                texts = [quoted(c) for c in ("attributes", "events", "links") if c in names]
+                extra = {"size": " + ".join(f"coalesce(strlen({c}), 0)" for c in texts)}
+            rows = tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
+            insert_arrow(self._connection, _TABLES[kind], rows, extra)
+        self._waiting.clear()
+        self._held = 0
 
     def finish(self) -> LoadReport:
         """Keep one copy of each span and log record, cut traces over the limit, and record what was loaded."""
+        self._flush()
         report = LoadReport(inputs=self._inputs)
         self._settle_spans(report)
         if self._next["logs"] > 0:
@@ -86,14 +108,18 @@ class Loading:
 
     def _count_copies(self, report: LoadReport) -> None:
         """Say for each input how many of its spans were copies; the inputs' rows are consecutive."""
-        for item, start, end in zip(report.inputs, self._starts, [*self._starts[1:], self._next["spans"]], strict=True):
-            counts = dict(
-                self._connection.execute(
-                    "SELECT role, count(*) FROM ranked WHERE row_no >= ? AND row_no < ? GROUP BY role", [start, end]
-                ).fetchall()
-            )
-            item.duplicates_dropped = counts.get("duplicate", 0)
-            item.conflicting = counts.get("conflict", 0)
+        import numpy as np
+
+        for role in ("duplicate", "conflict"):
+            found = self._connection.execute("SELECT row_no FROM ranked WHERE role = ?", [role]).fetchnumpy()["row_no"]
+            inputs = np.searchsorted(self._starts, found, side="right") - 1
+            counts = np.bincount(inputs[inputs >= 0], minlength=len(report.inputs)).tolist()
+            for item, count in zip(report.inputs, counts, strict=True):
+                if role == "duplicate":
+                    item.duplicates_dropped = count
+                else:
+                    item.conflicting = count
+        for item in report.inputs:
             item.spans_distinct = item.spans_read - item.duplicates_dropped - item.conflicting
 
     def _compare_as_json(self) -> None:
@@ -125,22 +151,18 @@ class Loading:
 
     def _record(self, report: LoadReport) -> None:
         """Add what is new to `loads`: the same bytes loaded again change nothing."""
+        import pyarrow as pa
+
+        rows = self._connection.execute("SELECT sha256, size, path FROM loads").fetchall()
+        known = {_identity(*row) for row in rows}
+        fresh = []
         for item in report.inputs:
-            if item.error is not None:
-                continue
-            same = "SELECT count(*) FROM loads WHERE sha256 = ? AND size = ? AND (sha256 <> '' OR path = ?)"
-            if self._number(same, [item.sha256, item.size, _text(item.path)]):
-                continue
-            skipped = sum(s.count for s in item.skipped)
-            self._connection.execute(
-                "INSERT INTO loads VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    item.sha256, item.size, _text(item.path), item.format, item.framing, item.compression,
-                    item.spans_read, item.spans_distinct, item.duplicates_dropped, item.conflicting,
-                    item.log_records, skipped,
-                    json.dumps(_report_json(item)),
-                ],
-            )  # fmt: skip
+            identity = _identity(item.sha256, item.size, _text(item.path))
+            if item.error is None and identity not in known:
+                known.add(identity)
+                fresh.append(_load_row(item))
+        if fresh:
+            insert_arrow(self._connection, "loads", pa.Table.from_pylist(fresh))
 
     def _take_origins(self, rows: pa.Table) -> None:
         import pyarrow as pa
@@ -149,13 +171,36 @@ class Loading:
         if any(fresh):
             rows = rows.filter(pa.array(fresh))
             self._known.update(rows.column("origin").to_pylist())
-            insert_arrow(self._connection, "origins", rows)
+            self._insert("origins", rows)
 
     def _first_free(self, table: str) -> int:
         return self._number(f"SELECT coalesce(max(row_no), -1) + 1 FROM {quoted(table)}")
 
     def _number(self, sql: str, values: list[Any] | None = None) -> int:
         return int(self._connection.execute(sql, values or []).fetchall()[0][0])
+
+
+def _identity(sha256: str, size: int, path: str) -> tuple[str, int, str]:
+    """What makes two inputs the same: their bytes; without a digest, size and path."""
+    return (sha256, size, "" if sha256 else path)
+
+
+def _load_row(item: InputReport) -> dict[str, Any]:
+    return {
+        "sha256": item.sha256,
+        "size": item.size,
+        "path": _text(item.path),
+        "format": item.format,
+        "framing": item.framing,
+        "compression": item.compression,
+        "spans_read": item.spans_read,
+        "spans_distinct": item.spans_distinct,
+        "duplicates_dropped": item.duplicates_dropped,
+        "conflicting": item.conflicting,
+        "log_records": item.log_records,
+        "skipped": sum(s.count for s in item.skipped),
+        "report": json.dumps(_report_json(item)),
+    }
 
 
 def _canonical(row: tuple[Any, ...]) -> str:
