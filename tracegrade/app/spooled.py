@@ -12,7 +12,7 @@ from typing import Final, overload
 from tracegrade.model.report import TrajectoryReport
 
 _CHUNK: Final = 512
-_HELD_CHUNKS: Final = 16
+_HELD_CHUNKS: Final = 8
 _OPEN_CHUNKS: Final = 4
 
 Change = Callable[[TrajectoryReport], TrajectoryReport]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-_WINDOW_SPANS: Final = 8_192
-_WINDOW_BYTES: Final = 32 * 1024 * 1024
+_WINDOW_SPANS: Final = 4_096
+_WINDOW_BYTES: Final = 16 * 1024 * 1024
 
 Origin = tuple[dict[str, JSON], str, str, dict[str, JSON], str]
 """Resource, scope name, scope version, scope attributes, schema URL."""
