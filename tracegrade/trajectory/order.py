@@ -239,21 +239,14 @@ class Order(StepOrder):
             ends = [e for e, _ in ended]
             prefix = _prefix_masks(index for _, index in ended)
             by_index = dict(members)
-            coarse = any(i.tick > 1 for _, i in members)
+            tick = max((i.tick for _, i in members), default=1)
             for index, interval in members:
-                sure = bisect_left(ends, interval.start)
+                # Ends within the coarsest tick of the start are looked at one by one; those before it are certain.
+                sure = bisect_right(ends, interval.start - tick)
                 mask = prefix[sure]
-                # Ends at the very start, or within one coarse tick of it, are looked at one by one.
-                if coarse:
-                    mask = sum(
-                        1 << o
-                        for _, o in ended[: bisect_right(ends, interval.start)]
-                        if o != index and _ends_before(by_index[o], interval)
-                    )
-                else:
-                    for _, other in ended[sure : bisect_right(ends, interval.start)]:
-                        if other != index and _ends_before(by_index[other], interval):
-                            mask |= 1 << other
+                for _, other in ended[sure : bisect_right(ends, interval.start)]:
+                    if other != index and _ends_before(by_index[other], interval):
+                        mask |= 1 << other
                 direct[index] |= mask & ~(1 << index)
         # What contains a step did not end before it, whatever a lifted interval says.
         for index, placement in enumerate(self._placements):
