@@ -235,18 +235,26 @@ class Order(StepOrder):
             for clock, interval in placement.own.items():
                 clocks.setdefault(clock, []).append((index, interval))
         for members in clocks.values():
-            ended = sorted((i.end, index) for index, i in members if i.end is not None)
-            ends = [e for e, _ in ended]
-            prefix = _prefix_masks(index for _, index in ended)
             by_index = dict(members)
-            tick = max((i.tick for _, i in members), default=1)
+            # One sweep for each tick: how far an end has to lie before a start depends on the coarser of the two.
+            ticks: dict[int, list[tuple[int, int]]] = {}
             for index, interval in members:
-                # Ends within the coarsest tick of the start are looked at one by one; those before it are certain.
-                sure = bisect_right(ends, interval.start - tick)
-                mask = prefix[sure]
-                for _, other in ended[sure : bisect_right(ends, interval.start)]:
-                    if other != index and _ends_before(by_index[other], interval):
-                        mask |= 1 << other
+                if interval.end is not None:
+                    ticks.setdefault(interval.tick, []).append((interval.end, index))
+            sweeps = []
+            for tick, ended in ticks.items():
+                ended.sort()
+                sweeps.append((tick, ended, [e for e, _ in ended], _prefix_masks(index for _, index in ended)))
+            for index, interval in members:
+                mask = 0
+                for tick, ended, ends, prefix in sweeps:
+                    coarser = max(tick, interval.tick)
+                    sure = bisect_right(ends, interval.start - coarser)
+                    mask |= prefix[sure]
+                    # On a fine clock, ends at the very start are looked at one by one.
+                    for _, other in ended[sure : bisect_right(ends, interval.start)] if coarser == 1 else ():
+                        if other != index and _ends_before(by_index[other], interval):
+                            mask |= 1 << other
                 direct[index] |= mask & ~(1 << index)
         # What contains a step did not end before it, whatever a lifted interval says.
         for index, placement in enumerate(self._placements):
