@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tracegrade.app.gate import GateQuestion, GradeBy, load_side, run_gate, side_of_check
+from tracegrade.app.gate import GateQuestion, run_gate
+from tracegrade.app.gate_inputs import GradeBy, load_side, side_of_check
 from tracegrade.app.outcomes import Reading
 from tracegrade.cli.gate import app, parse_metrics
 from tracegrade.errors import UsageError

@@ -168,7 +168,7 @@ def check_result() -> dict[str, Any]:
             trial("c", 0, "unknown"),
             trial("d", 0, "not_applicable"),
         ],
-        "trajectories": [{"trace_ids": ["a0"], "usage": usage, "tools": {"x": 3}}],
+        "trajectories": [{"trace_ids": ["a0"], "usage": usage, "steps": {"tool_call": 3, "model_call": 1}}],
     }
 
 
@@ -226,28 +226,3 @@ def test_a_database(tmp_path: Path) -> None:
         score_files([], Reading({}, {}), OPTIONS, database=tmp_path / "none.db")
     with pytest.raises(UsageError, match="nothing to score"):
         score_files([], Reading({}, {}), OPTIONS)
-
-
-def test_copies_are_seen_in_a_database(tmp_path: Path) -> None:
-    import pyarrow as pa
-
-    from tracegrade.store.db import Store
-
-    path = tmp_path / "runs.db"
-    with Store.open(path) as store:
-        trials = [
-            {"task_id": "a", "trial": str(i), "verdict": "pass", "trajectory_id": f"x{i}", "tags": []} for i in range(4)
-        ]
-        steps = [
-            {"trajectory_id": f"x{i}", "seq": 0, "kind": "tool_call", "tool": "refund", "arguments": '{"id":1}',
-             "arguments_state": "captured", "prior": False}
-            for i in range(4)
-        ] + [
-            {"trajectory_id": f"x{i}", "seq": 1, "kind": "message", "role": "assistant", "text": "Done."}
-            for i in range(4)
-        ]  # fmt: skip
-        store.append_table("outcomes", pa.Table.from_pylist(trials))
-        store.append_table("steps", pa.Table.from_pylist(steps))
-    report = score_files([], Reading({}, {}), OPTIONS, database=path)
-    warning = next(w for w in report.warnings if w.code == "copies")
-    assert warning.context == {"equal_pairs": 6, "pairs": 6}

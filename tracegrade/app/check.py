@@ -30,6 +30,7 @@ from tracegrade.model.verdict import InvariantResult
 from tracegrade.report.build import outcome_report, overview, shown_trajectory, trajectory_report
 from tracegrade.report.inputs import input_reports, load_warnings
 from tracegrade.report.rollup import FailOn, Policy, check_summary
+from tracegrade.score.copies import fingerprint
 from tracegrade.trajectory.build import BuildOptions
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class _Run:
 
     reports: Spooled = field(default_factory=Spooled)
     usage: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    fingerprints: dict[str, str | None] = field(default_factory=dict)
     shown: list[Any] = field(default_factory=list)
     used_waivers: list[tuple[str, str]] = field(default_factory=list)
     tools: set[str] = field(default_factory=set)
@@ -84,12 +86,15 @@ class _Run:
     rows: Any = None
 
 
-def run_check(options: CheckOptions, progress: Progress | None = None) -> CheckReport:
+def run_check(
+    options: CheckOptions, progress: Progress | None = None, graded: Callable[[Store], None] | None = None
+) -> CheckReport:
     """Grades what is in some files, or in a database that was loaded before.
 
     Args:
         options: what to read, and by which rules and tasks.
         progress: told of each input before it is read.
+        graded: called with the open store once it is graded, for who needs more of its spans.
 
     Raises:
         RuleFileError: rules, tasks, trials, prices or dialects are malformed.
@@ -108,7 +113,10 @@ def run_check(options: CheckOptions, progress: Progress | None = None) -> CheckR
         raise UsageError(msg)
     with rare_collections(), Store.open(Path(options.db) if options.db else None) as store:
         loaded = _load(store, options, progress)
-        return grade_store(store, options, rules, sources, grader, tasks, trials, loaded)
+        report = grade_store(store, options, rules, sources, grader, tasks, trials, loaded)
+        if graded is not None:
+            graded(store)
+        return report
 
 
 def grade_store(
@@ -286,6 +294,7 @@ def _gather(
             trajectory.usage.cost_usd,
             trajectory.duration_ns / 1e9 if trajectory.duration_ns is not None else None,
         )
+        run.fingerprints[trajectory.trajectory_id] = fingerprint(trajectory)
     run.used_waivers += [(r.id, r.waived) for r in results if r.waived is not None]
     run.tools.update(c.tool for c in trajectory.steps if c.tool is not None)
     run.tools.update(trajectory.definitions)
@@ -341,6 +350,8 @@ def _trial_reports(finished: GradedTrials | None, run: _Run) -> list[TrialReport
     if finished is None:
         return []
     found = []
+    graders = {graded.task.key: graded.task for graded in finished.trials}
+    hashes = {key: task.grading_sha256 for key, task in graders.items()}
     for graded in finished.trials:
         cost, seconds = run.usage.get(graded.trajectory_id or "", (None, None))
         trial = graded.trial
@@ -359,6 +370,9 @@ def _trial_reports(finished: GradedTrials | None, run: _Run) -> list[TrialReport
                 human_minutes=graded.task.human_minutes,
                 cost_usd=trial.cost_usd if trial.cost_usd is not None else cost,
                 duration_s=trial.duration_s if trial.duration_s is not None else seconds,
+                fingerprint=run.fingerprints.get(graded.trajectory_id or ""),
+                labels=trial.labels,
+                task_sha256=hashes[graded.task.key],
             )
         )
     return found

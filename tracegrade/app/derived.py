@@ -1,4 +1,4 @@
-"""The derived tables of a kept database: steps, trajectories, results, findings, outcomes (docs/store.md)."""
+"""The derived tables of a kept database: steps, trajectories, results, findings, outcomes, gradings."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ class DerivedRows:
         store.replace_table("results", _table(_results_schema(), [_result(t, r) for t, r in pairs]))
         store.replace_table("findings", _table(_findings_schema(), [f for t, r in pairs for f in _findings(t, r)]))
         store.replace_table("outcomes", _table(_outcomes_schema(), [_outcome(t) for t in report.trials]))
+        store.replace_table("gradings", _table(_gradings_schema(), [_grading(report)]))
 
 
 def _json(value: Any) -> str:
@@ -153,6 +154,9 @@ def _trajectories_schema() -> pa.Schema:
         calls_without_usage="big",
         usage_complete="bool",
         cost_usd="double",
+        tags="texts",
+        cluster="text",
+        tool_calls="big",
     )
 
 
@@ -168,6 +172,7 @@ def _results_schema() -> pa.Schema:
         n_seen="int",
         measure="text",
         waived="text",
+        gates="bool",
     )
 
 
@@ -204,6 +209,23 @@ def _outcomes_schema() -> pa.Schema:
         tags="texts",
         cluster="text",
         graders="text",
+        seed="text",
+        human_minutes="double",
+        fingerprint="text",
+        labels="text",
+        task_sha256="text",
+    )
+
+
+def _gradings_schema() -> pa.Schema:
+    return _schema(
+        tracegrade_version="text",
+        group_by="text",
+        rule_sources="texts",
+        tasks_sha256="text",
+        rules="text",
+        protocol="text",
+        dialects="text",
     )
 
 
@@ -235,6 +257,9 @@ def _trajectory(report: TrajectoryReport) -> dict[str, Any]:
         "calls_without_usage": usage.calls_without_usage,
         "usage_complete": usage.complete,
         "cost_usd": usage.cost_usd,
+        "tags": list(report.tags),
+        "cluster": report.cluster,
+        "tool_calls": report.steps.get("tool_call", 0),
     }
 
 
@@ -250,6 +275,7 @@ def _result(trajectory: TrajectoryReport, result: InvariantReport) -> dict[str, 
         "n_seen": result.n_seen,
         "measure": _json(result.measure) if result.measure is not None else None,
         "waived": result.waived,
+        "gates": result.gates,
     }
 
 
@@ -291,4 +317,22 @@ def _outcome(trial: TrialReport) -> dict[str, Any]:
         "tags": list(trial.tags),
         "cluster": trial.cluster,
         "graders": _json([g.model_dump(mode="json") for g in outcome.graders]) if outcome is not None else None,
+        "seed": str(trial.seed) if trial.seed is not None else None,
+        "human_minutes": trial.human_minutes,
+        "fingerprint": trial.fingerprint,
+        "labels": _json(trial.labels),
+        "task_sha256": trial.task_sha256,
+    }
+
+
+def _grading(report: CheckReport) -> dict[str, Any]:
+    """By what was graded, so that a later comparison knows whether two gradings can be compared."""
+    return {
+        "tracegrade_version": report.tracegrade_version,
+        "group_by": report.group_by,
+        "rule_sources": list(report.rule_sources),
+        "tasks_sha256": report.tasks_sha256,
+        "rules": _json([rule.model_dump(mode="json") for rule in report.rules]),
+        "protocol": _json(report.protocol),
+        "dialects": _json([dialect.model_dump(mode="json") for dialect in report.dialects]),
     }

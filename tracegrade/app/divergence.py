@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tracegrade.app.trajectories import TrajectoryOptions, trajectories_from_paths
+from collections.abc import Iterator
+from pathlib import Path
+
+from tracegrade.app.gate_inputs import is_database
+from tracegrade.app.trajectories import TrajectoryOptions, iter_trajectories, trajectories_from_paths
 from tracegrade.model.gate import Flip, GateReport
 from tracegrade.model.trajectory import Step, Trajectory
 from tracegrade.model.values import MISSING, canonical
@@ -26,7 +30,7 @@ def with_divergence(
     Args:
         report: of the gate.
         sides: baseline and candidate.
-        spans: files of spans of both.
+        spans: files of spans, or databases that hold them, of both.
         options: how those spans become trajectories.
 
     Raises:
@@ -58,11 +62,20 @@ def _trace(side: GateSide, flip: Flip, which: int) -> str | None:
 def _collect(path: str, traces: set[str], options: TrajectoryOptions) -> dict[str, Trajectory]:
     """Trace id → trajectory, for the traces wanted."""
     found: dict[str, Trajectory] = {}
-    if traces:
-        for trajectory in trajectories_from_paths([path], options):
-            for trace in traces & set(trajectory.trace_ids):
-                found[trace] = trajectory
+    for trajectory in _trajectories(path, options) if traces else ():
+        for trace in traces & set(trajectory.trace_ids):
+            found[trace] = trajectory
     return found
+
+
+def _trajectories(path: str, options: TrajectoryOptions) -> Iterator[Trajectory]:
+    from tracegrade.store import Store
+
+    if is_database(Path(path)):
+        with Store.open(Path(path)) as store:
+            yield from iter_trajectories(store, options)
+    else:
+        yield from trajectories_from_paths([path], options)
 
 
 def first_difference(left: Trajectory, right: Trajectory) -> str | None:

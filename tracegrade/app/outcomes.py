@@ -6,15 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tracegrade.app.graded_database import document_of_database
 from tracegrade.app.outcome_table import Row, Table, as_text, map_columns, read_table
 from tracegrade.errors import InputError, Problem, RuleFileError, UsageError, did_you_mean
 from tracegrade.model.scored import INFRASTRUCTURE, ScoredTrial
-from tracegrade.score.copies import fingerprint_of
-
-if TYPE_CHECKING:
-    from tracegrade.store.db import Store
 
 COLUMNS: Final[dict[str, str]] = {
     "task_id": "the task",
@@ -235,20 +232,21 @@ def trials_of_check(path: str, document: Row, reading: Reading) -> list[ScoredTr
         raise UsageError(f"{path} is a check result: --column and --filter are for tables of outcomes")
     trials = document.get("trials") or []
     trajectories = document.get("trajectories") or []
-    by_trace = {trace: t for t in trajectories for trace in t.get("trace_ids") or ()}
+    by_id = {trace: t for t in trajectories for trace in t.get("trace_ids") or ()}
+    by_id |= {t["trajectory_id"]: t for t in trajectories if t.get("trajectory_id") is not None}
     rows = trials or [t for t in trajectories if t.get("task_id") is not None and t.get("outcome") is not None]
     if not rows:
         raise InputError(
             f"{path}: the check result has no trials of tasks; run `tracegrade check … --tasks FILE --trials FILE`"
         )
-    return [_checked(f"{path}: trials[{i}]", row, by_trace) for i, row in enumerate(rows)]
+    return [_checked(f"{path}: trials[{i}]", row, by_id) for i, row in enumerate(rows)]
 
 
-def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
+def _checked(where: str, row: Row, by_id: Mapping[str, Row]) -> ScoredTrial:
     outcome = row.get("outcome") or {}
     verdict = outcome.get("verdict", "unknown")
     traces = tuple(row.get("trace_ids") or ())
-    trajectory = next((by_trace[t] for t in traces if t in by_trace), row)
+    trajectory = next((by_id[name] for name in (row.get("trajectory_id"), *traces) if name in by_id), row)
     usage = trajectory.get("usage") or {}
     end_reason = row.get("end_reason") or outcome.get("end_reason")
     if verdict == "excluded":
@@ -259,7 +257,7 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
     if seconds is None and trajectory.get("duration_ns") is not None:
         seconds = trajectory["duration_ns"] / 1e9
     cost = row.get("cost_usd")
-    tools = trajectory.get("tools")
+    steps = trajectory.get("steps") or {}
     return ScoredTrial(
         task_id=as_text(row.get("task_id")),
         trial=as_text(row.get("trial")) or "0",
@@ -271,16 +269,29 @@ def _checked(where: str, row: Row, by_trace: Mapping[str, Row]) -> ScoredTrial:
         tags=tuple(sorted({*(row.get("tags") or ()), *(trajectory.get("tags") or ())})),
         cost_usd=cost if cost is not None else usage.get("cost_usd"),
         tokens=told if told is not None else None if None in tokens else float(sum(t or 0 for t in tokens)),
-        calls=float(sum(tools.values())) if isinstance(tools, dict) and "usage" in trajectory else None,
+        calls=float(steps.get("tool_call", 0)) if steps else None,
         seconds=seconds,
         human_minutes=row.get("human_minutes"),
-        human=row.get("human", (row.get("labels") or {}).get("human")),
+        human=_label(where, row.get("labels") or {}, "human"),
         judge=_recorded_verdict(outcome),
         seed=as_text(row.get("seed")) or None,
-        fingerprint=row.get("fingerprint") or trajectory.get("fingerprint"),
+        fingerprint=row.get("fingerprint"),
         trace_ids=traces,
+        task_sha256=row.get("task_sha256"),
         where=where,
     )
+
+
+def _label(where: str, labels: Row, name: str) -> bool | None:
+    """A label of the trials file that is a verdict.
+
+    Raises:
+        RuleFileError: it is neither 0 nor 1.
+    """
+    try:
+        return _boolean(labels, name)
+    except _WrongCell as error:
+        raise RuleFileError([Problem(where, f"labels.{name}", error.message)]) from None
 
 
 def _recorded_verdict(outcome: Row) -> bool | None:
@@ -291,50 +302,18 @@ def _recorded_verdict(outcome: Row) -> bool | None:
 
 
 def trials_of_database(path: Path) -> list[ScoredTrial]:
-    """The trials in the table `outcomes` of a database.
+    """The trials that a database holds the outcomes of.
 
     Raises:
-        InputError: no such file, or nothing graded in it.
+        InputError: no such file, or no outcome in it.
         StoreError: not a database of tracegrade.
     """
-    from tracegrade.store.db import Store
-
-    if not path.exists():
-        raise InputError(f"--db {path}: no such file")
-    with Store.open(path) as store:
-        rows = _records(store, "SELECT * FROM outcomes")
-        usage = {row["trajectory_id"]: row for row in _records(store, USAGE_OF_TRAJECTORIES)}
-        acts: dict[str, list[tuple[str, str, str]]] = {}
-        for row in _records(store, ACTS_OF_TRAJECTORIES):
-            acts.setdefault(row["trajectory_id"], []).append((row["kind"], row["tool"], row["content"]))
-    if not rows:
+    document = document_of_database(path)
+    if not document["trials"]:
         raise InputError(
             f"--db {path}: no outcomes in it; run `tracegrade check … --db {path} --tasks FILE --trials FILE` first"
         )
-    for row in rows:
-        row["outcome"] = {"verdict": row["verdict"] or "unknown"}
-        row["usage"] = usage.get(row["trajectory_id"])
-        row["fingerprint"] = fingerprint_of(acts.get(row["trajectory_id"], []))
-    return [_checked(f"{path}: outcomes", row, {}) for row in rows]
-
-
-USAGE_OF_TRAJECTORIES = "SELECT trajectory_id, input_tokens, output_tokens, cost_usd FROM trajectories"
-ACTS_OF_TRAJECTORIES = """
-SELECT trajectory_id,
-       CASE kind WHEN 'tool_call' THEN 'call' ELSE 'text' END AS kind,
-       CASE kind WHEN 'tool_call' THEN coalesce(tool, '') ELSE '' END AS tool,
-       CASE kind WHEN 'tool_call' THEN CAST(arguments AS VARCHAR) ELSE text END AS content
-FROM steps
-WHERE NOT coalesce(prior, false)
-  AND ((kind = 'tool_call' AND arguments_state = 'captured')
-       OR (kind = 'message' AND role = 'assistant' AND text IS NOT NULL))
-ORDER BY trajectory_id, seq
-"""
-
-
-def _records(store: Store, sql: str) -> list[Row]:
-    result = store.query(sql)
-    return [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+    return trials_of_check(str(path), document, Reading({}, {}))
 
 
 def outcomes_of(paths: Sequence[str], reading: Reading) -> tuple[list[ScoredTrial], list[Row]]:

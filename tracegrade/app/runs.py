@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tracegrade import __version__
-from tracegrade.app.gate import GradeBy, load_side, side_of_check
+from tracegrade.app.gate_inputs import GradeBy, load_side, side_of_check
 from tracegrade.app.outcome_table import Row
 from tracegrade.app.outcomes import Reading
 from tracegrade.errors import NothingToGrade, UsageError, did_you_mean
@@ -108,6 +108,8 @@ def slim(side: GateSide) -> str:
             "tokens": t.tokens,
             "seed": t.seed,
             "trace_ids": list(t.trace_ids),
+            "human_minutes": t.human_minutes,
+            "task_sha256": t.task_sha256,
         }
         for t in side.trials
     ]
@@ -128,6 +130,8 @@ def slim(side: GateSide) -> str:
         "tasks_sha256": side.tasks_sha256,
         "protocol": {name: list(values) for name, values in sorted(side.protocol.items())},
         "evidence": {"n_trajectories": side.n_trajectories, "lacking": dict(sorted(side.lacking.items()))},
+        "dialects": [{"name": name} for name in sorted(side.dialects)],
+        "telemetry": None if side.telemetry is None else side.telemetry.model_dump(mode="json"),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tracegrade.cli.common import ConfigOption, GroupByOption, InvariantsOption, SeedOption, command_app, echo, finish
+from tracegrade.cli.common import (
+    ConfigOption,
+    GroupByOption,
+    InvariantsOption,
+    SeedOption,
+    command_app,
+    echo,
+    finish,
+    write_file,
+)
 from tracegrade.cli.power import parse_points
 from tracegrade.cli.score import ColumnOption, FilterOption, ThresholdOption, parse_ks
 from tracegrade.errors import UsageError, did_you_mean
@@ -181,7 +190,8 @@ def gate(
     Example:
       tracegrade gate main.json pull-request.json --max-drop 4pp --metric pass_rate --metric cost_per_trial=0.2
     """
-    from tracegrade.app.gate import GateQuestion, GradeBy, run_gate
+    from tracegrade.app.gate import GateQuestion, run_gate
+    from tracegrade.app.gate_inputs import GradeBy
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.model.gate import GATE_EXIT
     from tracegrade.report.gate_text import gate_github, gate_junit, gate_markdown, gate_text
@@ -238,10 +248,6 @@ def gate(
         "text": gate_text, "json": render, "markdown": gate_markdown, "junit": gate_junit, "github": gate_github,
     }  # fmt: skip
     for path, kind in files:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(renders[kind](report), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"--out {path}: cannot be written: {error.strerror or error}") from error
+        write_file(path, renders[kind](report))
     echo(renders[format_](report))
     finish(GATE_EXIT[report.verdict])

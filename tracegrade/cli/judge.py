@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tracegrade.cli.common import SeedOption, command_app, echo, finish, note
-from tracegrade.errors import EXIT_NOTHING, EXIT_PASS, UsageError
+from tracegrade.cli.common import SeedOption, command_app, echo, finish, note, write_file
+from tracegrade.errors import EXIT_NOTHING, EXIT_PASS
 
 app = command_app()
 
@@ -57,10 +57,7 @@ def judge(
     if out is None:
         echo(text)
     else:
-        try:
-            out.write_text(text + "\n", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+        write_file(out, text)
     undecided = sum(row["judge"] is None for row in rows)
     note(f"{len(rows)} answers judged, {sum(row['judge'] is True for row in rows)} pass, {undecided} without a verdict")
     finish(EXIT_PASS if undecided < len(rows) else EXIT_NOTHING)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from tracegrade.cli.common import DbOption, SeedOption, command_app, echo, finish
+from tracegrade.cli.common import DbOption, SeedOption, command_app, echo, finish, write_file
 from tracegrade.errors import EXIT_PASS, UsageError
 
 app = command_app()
@@ -57,11 +57,7 @@ def write(out: Path | None, text: str, json: str) -> None:
         return
     if out.suffix not in (".json", ".txt"):
         raise UsageError(f"--out {out}: expected a name that ends in .json or .txt")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json if out.suffix == ".json" else text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+    write_file(out, json if out.suffix == ".json" else text)
 
 
 @app.command()

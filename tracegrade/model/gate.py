@@ -15,6 +15,7 @@ GATE_SCHEMA: Final = "tracegrade/gate/1"
 
 GateVerdict: TypeAlias = Literal["pass", "fail", "inconclusive", "not_comparable"]
 MetricVerdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
+EvidenceCompared: TypeAlias = Literal["telemetry", "grading", "none"]
 GATE_EXIT: Final[dict[GateVerdict, int]] = {"pass": 0, "fail": 1, "inconclusive": 3, "not_comparable": 3}
 
 
@@ -79,7 +80,7 @@ class GateTasks(Record):
     paired: int
     added: tuple[str, ...]
     removed: tuple[str, ...]
-    changed: tuple[str, ...] = Field(description="tasks whose cluster, tags or human minutes differ")
+    changed: tuple[str, ...] = Field(description="tasks whose graders, cluster, tags or human minutes differ")
     unscored: tuple[str, ...] = Field(description="shared tasks without a scored trial on a side: dropped from both")
     flipped: tuple[Flip, ...]
     always_pass: tuple[str, ...] = Field(description="tasks that pass every trial on both sides: they tell nothing")
@@ -110,6 +111,10 @@ class GateReport(Record):
     seed: int
     alpha: float
     must_see: float
+    evidence: EvidenceCompared = Field(
+        description="what was compared to find lost evidence: what the spans carry; gaps and undecided rules of the "
+        "gradings; or nothing, since tables of outcomes do not hold it"
+    )
     metrics: tuple[GateMetric, ...]
     tasks: GateTasks
     protocol_changes: tuple[str, ...]

@@ -205,7 +205,8 @@ Trajectories: TypeAlias = Annotated[
 class TrialReport(Record):
     """One trial of the trials file, with or without spans; `outcome` is of the same shape as a trajectory's.
 
-    `trajectory_id` is null for a trial without spans.
+    `trajectory_id` is null for a trial without spans. `fingerprint` is a hash of what the agent said and did: equal
+    ones are copies. `task_sha256` is of what decides the grade of the task. `labels` are as in the trials file.
     """
 
     task_id: str
@@ -221,6 +222,9 @@ class TrialReport(Record):
     human_minutes: float | None = None
     cost_usd: float | None = None
     duration_s: float | None = None
+    fingerprint: str | None = None
+    labels: dict[str, JSON] = {}
+    task_sha256: str | None = None
 
 
 class UnmatchedTrial(Record):

@@ -28,6 +28,8 @@ class ScoredTrial:
         judge_family: the model family of the judge.
         fingerprint: hash of texts and arguments; equal ones are copies.
         seed: as recorded.
+        trace_ids: of its spans.
+        task_sha256: hash of what decides the grade of the task.
         where: file and line, or a pointer into a JSON document, for messages.
     """
 
@@ -53,6 +55,7 @@ class ScoredTrial:
     fingerprint: str | None = None
     seed: str | None = None
     trace_ids: tuple[str, ...] = ()
+    task_sha256: str | None = None
     where: str = ""
 
     @property

@@ -5,10 +5,13 @@ A state is JSON, or a text that refers to one: `sha256:H` or a path beside the f
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+
+from tracegrade.model.values import canonical
 
 END_REASONS: Final = (
     "completed",
@@ -20,6 +23,7 @@ END_REASONS: Final = (
 )
 FAILING_END_REASONS: Final = ("not_ended", "agent_error", "budget", "user_error")
 EXCLUDED_END_REASONS: Final = ("infrastructure_error",)
+_NO_PART_OF_THE_GRADE: Final = {"id", "description", "cluster", "tags", "human_minutes", "reference"}
 
 Benchmark: TypeAlias = Literal[
     "agentboard",
@@ -314,6 +318,12 @@ class Task(Model):
     def key(self) -> str:
         """The id as text: what trials and spans are joined by."""
         return str(self.id)
+
+    @property
+    def grading_sha256(self) -> str:
+        """Hash of all that decides the grade: not of words about the task, its tags, cluster, minutes and reference."""
+        said = self.model_dump(mode="json", exclude=_NO_PART_OF_THE_GRADE)
+        return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Snapshot(Model):

@@ -80,6 +80,13 @@ def _lines(report: GateReport) -> Iterator[str]:
         yield f"! {printable(warning.message)}"
 
 
+EVIDENCE = {
+    "telemetry": "what the spans carry, gaps and undecided rules compared",
+    "grading": "gaps and undecided rules compared; with --baseline-spans and --candidate-spans also what spans carry",
+    "none": "not compared: outcomes alone do not tell whether evidence was lost",
+}
+
+
 def _sides(report: GateReport) -> Iterator[str]:
     for name, side in (("baseline", report.baseline), ("candidate", report.candidate)):
         excluded = ", ".join(f"{number} {printable(reason)}" for reason, number in side.n_excluded.items())
@@ -88,6 +95,7 @@ def _sides(report: GateReport) -> Iterator[str]:
             + (f"; not scored: {excluded}" if excluded else "")
             + (f"; {side.n_crashed} crashed" if side.n_crashed else "")
         )
+    yield f"{'evidence':<10}{EVIDENCE[report.evidence]}"
     lists = report.tasks
     if report.design == "unpaired":
         yield f"{'compared':<10}unpaired: units of each side are independent, no task is shared"

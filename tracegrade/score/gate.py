@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tracegrade.model.estimate import Estimate
 from tracegrade.model.gate import (
+    EvidenceCompared,
     GateMetric,
     GateReport,
     GateSideReport,
@@ -101,8 +102,19 @@ class GatePolicy:
         return self.max_drop if comparison.unit == "rate" else RELATIVE_MARGIN
 
 
-def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = None) -> GateReport:
+def gate(
+    baseline: GateSide,
+    candidate: GateSide,
+    policy: GatePolicy | None = None,
+    lost_telemetry: Mapping[str, str] | None = None,
+) -> GateReport:
     """Compare two sides, paired by task unless the policy says otherwise.
+
+    Args:
+        baseline, candidate: what was recorded before and after the change.
+        policy: what makes the gate fail.
+        lost_telemetry: kind of evidence that the spans of the candidate no longer carry → sentence; None where the
+            spans of the two sides were not compared.
 
     Raises:
         RuleFileError: unequal rows with one key on a side.
@@ -124,7 +136,7 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
             found = [as_stream(c, sides[1], tasks) if policy.gates(c) else c for c in found]
     metrics = judge(found, policy)
     changes = protocol_changes(baseline, candidate)
-    verdict, reasons = decide(baseline, candidate, tasks, metrics, policy)
+    verdict, reasons = decide(baseline, candidate, tasks, metrics, policy, lost_telemetry)
     if verdict == "not_comparable":
         metrics = [metric.model_copy(update={"verdict": None}) for metric in metrics]
     elif not policy.unpaired and same_trials(baseline, candidate):
@@ -157,6 +169,7 @@ def gate(baseline: GateSide, candidate: GateSide, policy: GatePolicy | None = No
         seed=policy.seed,
         alpha=policy.alpha,
         must_see=policy.must_see,
+        evidence=_evidence(baseline, candidate, lost_telemetry),
         metrics=tuple(metrics),
         tasks=task_lists(baseline, candidate, tasks),
         protocol_changes=changes,
@@ -282,17 +295,22 @@ def settle_by(
 
 
 def decide(
-    baseline: GateSide, candidate: GateSide, tasks: PairedTasks, metrics: Sequence[GateMetric], policy: GatePolicy
+    baseline: GateSide,
+    candidate: GateSide,
+    tasks: PairedTasks,
+    metrics: Sequence[GateMetric],
+    policy: GatePolicy,
+    lost_telemetry: Mapping[str, str] | None = None,
 ) -> tuple[GateVerdict, list[str]]:
     """The verdict and its reasons, the decisive first."""
     broken = absolute_failures(candidate, policy.must_pass, policy.budget_usd)
     if broken:
         return "fail", broken
-    lost = lost_evidence(baseline, candidate)
+    lost = {**(lost_telemetry or {}), **lost_evidence(baseline, candidate)}
     empty = emptiness(baseline, candidate, tasks, policy.min_coverage, unpaired=policy.unpaired)
     empty = empty or different_graders(baseline, candidate)
     if empty or lost:
-        return "not_comparable", [*empty, *lost]
+        return "not_comparable", [*empty, *lost.values()]
     if not policy.unpaired and same_trials(baseline, candidate):
         return "pass", ["the same trials on both sides: nothing can have changed"]
     gating = [metric for metric in metrics if metric.gating]
@@ -328,6 +346,12 @@ def describe(metric: GateMetric) -> str:
         needed += [f"{metric.settled_by_trials} trials a task"] if metric.settled_by_trials else []
         said += f"; about {' or '.join(needed)} would settle it" if needed else ""
     return said
+
+
+def _evidence(baseline: GateSide, candidate: GateSide, lost: Mapping[str, str] | None) -> EvidenceCompared:
+    if lost is not None:
+        return "telemetry"
+    return "grading" if baseline.n_trajectories and candidate.n_trajectories else "none"
 
 
 def _side(side: GateSide) -> GateSideReport:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegrade.score.gate_sides import GateSide, PairedTasks
+from tracegrade.score.gate_tasks import grading_known, regraded_tasks
 from tracegrade.score.multiple import holm_levels
 
 EVIDENCE_FLOOR = 0.1
 """A kind of evidence is lost only if at least this share of trajectories more lacks it, …"""
+NO_CALLS = "no tool call is recorded"
+"""The kind of evidence that a trajectory without any tool call lacks."""
 EVIDENCE_LEVEL = 0.01
 """… and if that is more than noise by Fisher's test, after Holm; or if none lacked it before and all do now."""
 
@@ -63,7 +66,14 @@ def emptiness(
 def different_graders(baseline: GateSide, candidate: GateSide) -> list[str]:
     """Rules or tasks that say something else on the two sides."""
     reasons = []
-    if baseline.tasks_sha256 and candidate.tasks_sha256 and baseline.tasks_sha256 != candidate.tasks_sha256:
+    regraded = regraded_tasks(baseline, candidate)
+    if regraded:
+        number = f"{len(regraded)} task" + ("s are" if len(regraded) > 1 else " is")
+        reasons.append(
+            f"{number} graded by something else now: {some(regraded)}; grade both sides by the same task file"
+        )
+    elif _files_differ(baseline, candidate) and not (grading_known(baseline) and grading_known(candidate)):
+        # where each task says by what it is graded, tasks that came or went change nothing for the others
         reasons.append("the task files differ: grade both sides by the same one")
     if baseline.rules and candidate.rules:
         changed = sorted(
@@ -77,6 +87,10 @@ def different_graders(baseline: GateSide, candidate: GateSide) -> list[str]:
     return reasons
 
 
+def _files_differ(baseline: GateSide, candidate: GateSide) -> bool:
+    return None not in (hashes := (baseline.tasks_sha256, candidate.tasks_sha256)) and hashes[0] != hashes[1]
+
+
 def some(names: Sequence[str], most: int = 5) -> str:
     """The first names of a list, and how many more there are.
 
@@ -87,23 +101,27 @@ def some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-def lost_evidence(baseline: GateSide, candidate: GateSide) -> list[str]:
-    """Kinds of evidence that the candidate lacks and the baseline had, by more than noise."""
+def lost_evidence(baseline: GateSide, candidate: GateSide) -> dict[str, str]:
+    """Kinds of evidence that the candidate lacks and the baseline had, by more than noise: kind → sentence.
+
+    Trajectories without a tool call are only counted as lost when none of the candidate has one: an agent may well call
+    less than it did.
+    """
     from scipy.stats import fisher_exact
 
     n0, n1 = baseline.n_trajectories, candidate.n_trajectories
     rows = []
     for kind in sorted(candidate.lacking) if n0 and n1 else ():
         before, after = baseline.lacking.get(kind, 0), candidate.lacking[kind]
-        if after / n1 - before / n0 >= EVIDENCE_FLOOR:
+        if after / n1 - before / n0 >= EVIDENCE_FLOOR and (kind != NO_CALLS or after == n1):
             p = float(fisher_exact([[after, n1 - after], [before, n0 - before]], alternative="greater").pvalue)
             rows.append((kind, before, after, p))
     _, adjusted = holm_levels([row[-1] for row in rows], EVIDENCE_LEVEL)
-    return [
-        f"evidence was lost: {kind} in {after} of {n1} trajectories, {before} of {n0} before"
+    return {
+        kind: f"evidence was lost: {kind} in {after} of {n1} trajectories, {before} of {n0} before"
         for (kind, before, after, _), p in zip(rows, adjusted, strict=True)
         if p <= EVIDENCE_LEVEL or (before == 0 and after == n1)
-    ]
+    }
 
 
 def same_trials(baseline: GateSide, candidate: GateSide) -> bool:

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tracegrade.model.audit import AuditProfile
 from tracegrade.model.scored import ScoredTrial
 from tracegrade.score.passk import Floats, Ints
 from tracegrade.score.trials import Counts, Settled, count, settle
@@ -53,7 +54,8 @@ class GateSide:
         n_trajectories: trajectories that were graded.
         lacking: kind of missing evidence → trajectories that lack it.
         dialects: instrumentations that the spans were read in.
-        from_spans: whether `name` is a file of spans.
+        from_spans: whether `name` is a file of spans, or a database that holds them.
+        telemetry: what the spans carry, None where they were not at hand.
     """
 
     name: str
@@ -68,6 +70,7 @@ class GateSide:
     lacking: Mapping[str, int] = field(default_factory=dict)
     dialects: frozenset[str] = frozenset()
     from_spans: bool = False
+    telemetry: AuditProfile | None = None
 
     @cached_property
     def settled(self) -> Settled:

@@ -29,7 +29,12 @@ def task_lists(baseline: GateSide, candidate: GateSide, tasks: PairedTasks) -> G
         for j, task in enumerate(tasks.task_ids)
         if rates[0, j] != rates[1, j]
     ]
-    changed = [t for t in place0 if t in place1 and _definition(before, place0[t]) != _definition(after, place1[t])]
+    regraded = set(regraded_tasks(baseline, candidate))
+    changed = [
+        t
+        for t in place0
+        if t in regraded or (t in place1 and _definition(before, place0[t]) != _definition(after, place1[t]))
+    ]
     return GateTasks(
         paired=len(tasks.task_ids),
         added=tuple(task for task in place1 if task not in place0),
@@ -42,8 +47,21 @@ def task_lists(baseline: GateSide, candidate: GateSide, tasks: PairedTasks) -> G
     )
 
 
-def _definition(counts: Counts, i: int) -> tuple[str | None, frozenset[str]]:
-    return (counts.clusters[i] if counts.clusters else None, frozenset(counts.tags[i]))
+def regraded_tasks(baseline: GateSide, candidate: GateSide) -> list[str]:
+    """Shared tasks that are graded by something else on the two sides, as far as both sides say by what."""
+    place = {task: i for i, task in enumerate(candidate.counts.task_ids)}
+    pairs = [(task, i, place[task]) for i, task in enumerate(baseline.counts.task_ids) if task in place]
+    hashes = [(task, baseline.counts.definitions[i], candidate.counts.definitions[j]) for task, i, j in pairs]
+    return [task for task, before, after in hashes if before and after and before != after]
+
+
+def grading_known(side: GateSide) -> bool:
+    """Whether every task of a side says by what it is graded."""
+    return all(side.counts.definitions)
+
+
+def _definition(counts: Counts, i: int) -> tuple[str | None, frozenset[str], float | None]:
+    return (counts.clusters[i] if counts.clusters else None, frozenset(counts.tags[i]), counts.minutes[i])
 
 
 def _failed_rules(side: GateSide) -> dict[str, set[str]]:

@@ -98,6 +98,10 @@ class Counts:
         attempts, crashes: all attempts and crashed ones, shape (tasks,).
         passes_of_attempts: mean over all attempts with a crash as a failure, shape (tasks,), NaN without any.
         excluded: for each task, reason → trials that are not scored.
+        tags: of each task and its trials.
+        mixed_clusters: tasks whose trials name several clusters.
+        minutes: how long each task takes a person, the longest that a trial says; None where none does.
+        definitions: for each task, hashes of what decides its grade; empty where they are not known.
     """
 
     task_ids: tuple[str, ...]
@@ -109,6 +113,8 @@ class Counts:
     excluded: tuple[Counter[str], ...]
     tags: tuple[tuple[str, ...], ...]
     mixed_clusters: tuple[str, ...]
+    minutes: tuple[float | None, ...] = ()
+    definitions: tuple[frozenset[str], ...] = ()
 
     def excluded_total(self, keep: Sequence[bool] | None = None) -> dict[str, int]:
         """Trials not scored, by reason, over the tasks kept."""
@@ -142,9 +148,15 @@ def count(settled: Settled) -> Counts:
     excluded: list[Counter[str]] = [Counter() for _ in range(size)]
     clusters: list[set[str]] = [set() for _ in range(size)]
     tags: list[dict[str, None]] = [{} for _ in range(size)]
+    minutes: list[float | None] = [None] * size
+    definitions: list[set[str]] = [set() for _ in range(size)]
     for trial in settled.trials:
         i = order[trial.task_id]
         tags[i].update(dict.fromkeys(trial.tags))
+        if trial.human_minutes is not None:
+            minutes[i] = max(trial.human_minutes, minutes[i] or 0.0)
+        if trial.task_sha256 is not None:
+            definitions[i].add(trial.task_sha256)
         if trial.cluster is not None:
             clusters[i].add(trial.cluster)
         if trial.passed is None or trial.crashed:
@@ -163,4 +175,7 @@ def count(settled: Settled) -> Counts:
             f"c:{min(labels)}" if labels else f"t:{task}" for task, labels in zip(order, clusters, strict=True)
         )
     mixed = tuple(task for task, labels in zip(order, clusters, strict=True) if len(labels) > 1)
-    return Counts(tuple(order), n, c, named, attempts, crashes, tuple(excluded), tuple(map(tuple, tags)), mixed)
+    return Counts(
+        tuple(order), n, c, named, attempts, crashes, tuple(excluded), tuple(map(tuple, tags)), mixed,
+        tuple(minutes), tuple(map(frozenset, definitions)),
+    )  # fmt: skip

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-DERIVED_TABLES: Final = ("trajectories", "steps", "results", "findings", "outcomes")
+DERIVED_TABLES: Final = ("trajectories", "steps", "results", "findings", "outcomes", "gradings")
 """Tables that grading fills and `replace_table` may replace."""
 MEMORY_LIMIT: Final = "240MiB"
 
