@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracegrade.dialects.content import NOT_CAPTURED, best
+from tracegrade.dialects.evaluations import Evaluation, evaluations, score_of_result
 from tracegrade.dialects.interpret import Facts
 from tracegrade.dialects.messages import Message, TextPart
 from tracegrade.dialects.registry import Registry
@@ -58,6 +59,14 @@ class SpanDraft(Draft):
     kind: StepKind = "agent"
 
 
+@dataclass(slots=True, eq=False)
+class EvaluationDraft(Draft):
+    """A result that an evaluation event recorded about a span."""
+
+    facts: Facts = None  # type: ignore[assignment]
+    said: Evaluation = None  # type: ignore[assignment]
+
+
 @dataclass(slots=True)
 class _Built:
     """Intermediate results that several parts of the trajectory are made from."""
@@ -66,7 +75,7 @@ class _Built:
     talk: Talk
     models: list[ModelDraft]
     calls: list[CallDraft]
-    others: list[SpanDraft]
+    others: list[SpanDraft | EvaluationDraft]
     warnings: list[Gap]
     usages: dict[int, Usage | None]
     complete: bool = True
@@ -111,7 +120,15 @@ def build_trajectory(
     calls = _denied(forest, fold_handed_over(calls))
     warnings += layer_warnings + join_warnings
     _number_turns(calls, talk)
-    others = [SpanDraft(facts=f, kind=_OTHER_STEPS[f.role]) for f in forest.facts if f.role in _OTHER_STEPS]
+    others: list[SpanDraft | EvaluationDraft] = [
+        SpanDraft(facts=f, kind=_OTHER_STEPS[f.role]) for f in forest.facts if f.role in _OTHER_STEPS
+    ]
+    others += [
+        EvaluationDraft(facts=f, said=said)
+        for f in forest.facts
+        if f.span.events or f.span.logs
+        for said in evaluations(f.span)
+    ]
     built = _Built(forest, talk, models, calls, others, warnings, usages)
     built.gaps = gap_rules.structure_gaps(forest)
     silent = talk.uncovered()
@@ -339,6 +356,8 @@ def _steps(built: _Built, options: BuildOptions) -> tuple[tuple[Step, ...], Orde
             steps.append(_message_step(draft, i))
         elif isinstance(draft, SpanDraft):
             steps.append(_span_step(draft, i))
+        elif isinstance(draft, EvaluationDraft):
+            steps.append(_evaluation_step(draft, i))
     return tuple(steps), Order(placements, links)
 
 
@@ -378,6 +397,8 @@ def _display(draft: Draft) -> tuple[int, int, int]:
     if isinstance(draft, SpanDraft):
         start = draft.facts.span.start_ns or 0
         return (start, -1, 0) if draft.kind == "agent" else (start, position, 4)
+    if isinstance(draft, EvaluationDraft):
+        return (_said_at(draft) or 0, position, 5)
     raise TypeError(type(draft))
 
 
@@ -387,7 +408,15 @@ def _tie(draft: Draft) -> tuple[str, ...]:
         return (facts[0].span.trace_id, facts[0].span.span_id)
     if isinstance(draft, CallDraft):
         return (draft.trace_id or "", draft.call_id or "", draft.tool, draft.arguments_key() or "")
+    if isinstance(draft, EvaluationDraft):
+        return (draft.facts.span.trace_id, draft.facts.span.span_id, draft.said.name, canonical(draft.said.score))
     return (draft.role, draft.text or "") if isinstance(draft, MessageDraft) else ()
+
+
+def _said_at(draft: EvaluationDraft) -> int | None:
+    """When an evaluation was recorded: its own time, else the end of the span that it judges."""
+    span = draft.facts.span
+    return draft.said.time_ns if draft.said.time_ns is not None else span.end_ns or span.start_ns
 
 
 def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_index: int, within: set[int]) -> Placement:
@@ -404,6 +433,10 @@ def _placement(built: _Built, draft: Draft, by_span: Mapping[int, int], own_inde
         span = anchor.span
         if span.end_ns is not None and id(draft.said_by) not in within and anchor.role == "model":
             placement.own = {c: Interval(span.end_ns, span.end_ns, i.tick) for c, i in forest.own(span).items()}
+    elif isinstance(draft, EvaluationDraft):
+        at = _said_at(draft)
+        if at is not None:
+            placement.own = {c: Interval(at, at, i.tick) for c, i in forest.own(draft.facts.span).items()}
     elif isinstance(draft, CallDraft) and draft.asked_by is not None and not draft.early:
         anchor = draft.asked_by.facts
     elif isinstance(draft, CallDraft) and draft.at_span is not None:
@@ -618,6 +651,7 @@ def _span_step(draft: SpanDraft, index: int) -> Step:
     name = facts.text("agent") if draft.kind == "agent" else None
     result, _ = facts.content("result") if draft.kind != "agent" else (NOT_CAPTURED, "")
     evidence = span_evidence(facts)
+    score, why = score_of_result(result.value) if draft.kind == "evaluation" else ({}, None)
     return Step(
         index=index,
         kind=draft.kind,
@@ -629,11 +663,36 @@ def _span_step(draft: SpanDraft, index: int) -> Step:
         status="unfinished" if span.end_ns is None else "error" if evidence.failed else "ok",
         status_evidence=evidence.text,
         executed=True,
+        score=score or None,
+        text=why,
+        text_state="captured" if why is not None else "not_captured",
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         trace_id=span.trace_id,
         span_ids=(span.span_id,),
         sources={"role": facts.role_source},
+    )
+
+
+def _evaluation_step(draft: EvaluationDraft, index: int) -> Step:
+    said, span = draft.said, draft.facts.span
+    at = _said_at(draft)
+    return Step(
+        index=index,
+        kind="evaluation",
+        name=said.name,
+        seq=index,
+        status="error" if said.error else "ok",
+        status_evidence=f"error.type {said.error}" if said.error else "",
+        executed=True,
+        score=said.score or None,
+        text=said.explanation,
+        text_state="captured" if said.explanation is not None else "not_captured",
+        start_ns=at,
+        end_ns=at,
+        trace_id=span.trace_id,
+        span_ids=(span.span_id,),
+        sources={"score": f"span {span.span_id}: event gen_ai.evaluation.result"},
     )
 
 

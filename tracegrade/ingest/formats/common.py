@@ -16,7 +16,7 @@ from tracegrade.ingest import ids
 from tracegrade.ingest.base import Sink
 from tracegrade.ingest.text import dumps, printable
 from tracegrade.ingest.times import iso_ns
-from tracegrade.model.span import LogRecord, Span
+from tracegrade.model.span import LogRecord, Span, SpanEvent
 from tracegrade.model.values import JSON
 
 TRACE_DIGITS: Final = 32
@@ -200,6 +200,19 @@ def unit_time(value: JSON, unit_ns: int, what: str) -> int | None:
         except (OverflowError, ValueError):
             raise BadItem(f"{what} {printable(value)} is not a time") from None
     return nanoseconds(integer(value, what) * unit_ns, what)
+
+
+def evaluation_event(name: JSON, value: JSON, label: JSON, explanation: JSON, time_ns: int | None) -> SpanEvent | None:
+    """A score that a backend kept, as the event that the GenAI conventions (1.38) write it in; None without a name."""
+    if not isinstance(name, str) or not name:
+        return None
+    told = {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.value": value,
+        "gen_ai.evaluation.score.label": label,
+        "gen_ai.evaluation.explanation": explanation,
+    }
+    return SpanEvent("gen_ai.evaluation.result", time_ns, {k: v for k, v in told.items() if v not in (None, "")})
 
 
 def iso_time(value: JSON, what: str) -> tuple[int | None, int]:

@@ -5,6 +5,8 @@ An observation becomes the span that Langfuse's SDK would have exported by OTLP:
 by OTLP are put back. A trace whose observations are not in the same document becomes a span of its own that holds the
 trace's attributes and no step.
 
+Scores of a trace become evaluation events on the observation that they judge, else on the root.
+
 Lost in it: anything finer than milliseconds, links, events, and what Langfuse did not keep of a foreign span.
 
 Ids that are no hex of OpenTelemetry's length (those of older SDKs) are hashed; the original stands in
@@ -25,6 +27,7 @@ from tracegrade.ingest.formats.common import (
     SPAN_DIGITS,
     TRACE_DIGITS,
     any_id,
+    evaluation_event,
     first,
     flatten,
     iso_time,
@@ -34,7 +37,7 @@ from tracegrade.ingest.formats.common import (
     spans_from,
     text,
 )
-from tracegrade.model.span import STATUS_ERROR, Span
+from tracegrade.model.span import STATUS_ERROR, Span, SpanEvent
 from tracegrade.model.values import JSON
 
 _TYPES: Final = frozenset(
@@ -162,8 +165,31 @@ def _observation(item: dict[str, JSON], traces: dict[str, dict[str, JSON]]) -> S
         resource=record(parsed_json(received.get("resourceAttributes")), "metadata.resourceAttributes"),
         scope_name=text(scope.get("name")),
         scope_version=text(scope.get("version")),
+        events=_scores(trace, item.get("id"), root=parent is None),
         precision_ns=_tick(start, end, max(start_tick, end_tick)),
     )
+
+
+def _scores(trace: dict[str, JSON], observation: JSON, *, root: bool) -> tuple[SpanEvent, ...]:
+    """The scores of an observation; those of the trace as a whole stand on its root."""
+    held = trace.get("scores")
+    found = []
+    for score in held if isinstance(held, list) else ():
+        if not isinstance(score, dict):
+            continue
+        about = first(score, "observationId", "observation_id")
+        if about != observation if about else not root:
+            continue
+        stamp, _ = iso_time(first(score, "timestamp", "createdAt", "created_at"), "score timestamp")
+        label = first(score, "stringValue", "string_value")
+        value = score.get("value")
+        kind = text(first(score, "dataType", "data_type")).upper()
+        if kind == "BOOLEAN" and value in (0, 1):
+            value = bool(value)
+        if kind == "CATEGORICAL" and not isinstance(value, str):
+            value = None
+        found.append(evaluation_event(score.get("name"), value, label, score.get("comment"), stamp))
+    return tuple(e for e in found if e is not None)
 
 
 def _tick(start: int | None, end: int | None, written: int) -> int:
@@ -269,6 +295,7 @@ def _trace_alone(item: dict[str, JSON]) -> Span:
         resource={},
         scope_name="",
         scope_version="",
+        events=_scores(item, None, root=True),
         precision_ns=MILLISECOND,
     )
 

@@ -18,8 +18,10 @@ from tracegrade.ingest.formats.common import (
     TRACE_DIGITS,
     BadItem,
     any_id,
+    evaluation_event,
     first,
     hex_id,
+    iso_time,
     parsed_json,
     readable,
     record,
@@ -81,6 +83,7 @@ def _span(item: dict[str, JSON], info: dict[str, JSON]) -> Span:
     attributes = {k: _unquoted(k, v) for k, v in record(item.get("attributes"), "attributes").items()}
     attributes |= {k: v for k, v in _trace_attributes(info, parent is None).items() if k not in attributes}
     events, lost_events = readable(rows(item.get("events"), "events"), _event)
+    events += _assessments(info, text(context.get("span_id")), root=parent is None)
     links, lost_links = readable(rows(item.get("links"), "links"), _link)
     trace_id = _trace_id(context.get("trace_id"), info, attributes)
     return Span(
@@ -102,6 +105,26 @@ def _span(item: dict[str, JSON], info: dict[str, JSON]) -> Span:
         dropped_events=lost_events,
         dropped_links=lost_links,
     )
+
+
+def _assessments(info: dict[str, JSON], span_id: str, *, root: bool) -> tuple[SpanEvent, ...]:
+    """Feedback on a span as evaluation events; feedback on the trace as a whole stands on its root."""
+    held = info.get("assessments")
+    found = []
+    for entry in held if isinstance(held, list) else ():
+        feedback = entry.get("feedback") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or not isinstance(feedback, dict):
+            continue
+        about = entry.get("span_id")
+        if about != span_id if about else not root:
+            continue
+        value = feedback.get("value")
+        label = value if isinstance(value, str) else None
+        stamp, _ = iso_time(first(entry, "create_time", "create_time_ms"), "create_time")
+        name = first(entry, "assessment_name", "name")
+        event = evaluation_event(name, None if label else value, label, entry.get("rationale"), stamp)
+        found.append(event)
+    return tuple(e for e in found if e is not None)
 
 
 def _unquoted(key: str, value: JSON) -> JSON:
