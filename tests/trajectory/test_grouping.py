@@ -101,3 +101,57 @@ def test_set_up_traces_are_listed_and_no_trajectories() -> None:
     assert len(found) == 1
     assert seen.set_up == [TWO]
     assert seen.other == 1
+
+
+def _looped(run: str, base: int, *, ids: bool = True, name: str = "get") -> list[Span]:
+    """Three model calls of one run, each a trace of its own, as a client library in a loop writes them."""
+    one, two = (f"{run}{i}" if ids else None for i in (1, 2))
+    ask, more = asks((one, name, {"k": 1})), asks((two, "put", {"k": 2}))
+    histories = [
+        ([HELLO], [ask]),
+        ([HELLO, ask, answers(one, "1")], [more]),
+        ([HELLO, ask, answers(one, "1"), more, answers(two, "2")], [says("assistant", f"done {run if ids else ''}")]),
+    ]
+    return [
+        chat(base + i, base + 100 * i, base + 100 * i + 50, told, said, parent=None, trace=f"{base + i:032x}")
+        for i, (told, said) in enumerate(histories)
+    ]
+
+
+def test_traces_of_one_model_call_each_join_by_their_messages() -> None:
+    a, b = _looped("a", 1000), _looped("b", 1010)
+    for spans in ([*a, *b], [*reversed(b), *reversed(a)]):
+        found, seen = read(*spans, group_by="messages")
+        assert [[(c.tool, c.call_id, c.executed, c.result) for c in t.calls()] for t in found] == [
+            [("get", "a1", True, "1"), ("put", "a2", True, "2")],
+            [("get", "b1", True, "1"), ("put", "b2", True, "2")],
+        ]
+        assert {t.joined_by for t in found} == {"messages"}
+        assert all(t.order.compare(t.calls()[0].index, t.calls()[1].index) == "before" for t in found)
+        assert seen.joined == [
+            "6 traces were joined into 2 trajectories by messages: each history repeats the one before it"
+        ]
+    apart, _ = read(*a, *b)
+    assert len(apart) == 6
+
+
+def test_equal_histories_of_two_runs_are_not_guessed_at() -> None:
+    found, seen = read(*_looped("a", 1000, ids=False), *_looped("b", 1010, ids=False), group_by="messages")
+    assert len(found) == 6
+    assert seen.joined == ["4 traces were left apart: their messages continue more than one run"]
+
+
+def test_a_history_said_by_another_service_or_later_is_not_joined() -> None:
+    first, second, third = _looped("a", 1000)
+    other = Span(**{**{f: getattr(second, f) for f in second.__slots__}, "resource": {"service.name": "other"}})
+    found, _ = read(first, other, group_by="messages")
+    assert len(found) == 2
+    early = Span(**{**{f: getattr(second, f) for f in second.__slots__}, "start_ns": 1, "end_ns": 2})
+    found, _ = read(first, early, third, group_by="messages")
+    assert [t.trace_ids for t in found] == [(early.trace_id, third.trace_id), (first.trace_id,)]
+
+
+def test_traces_that_hold_more_than_a_model_call_stand_alone() -> None:
+    first, second, _ = _looped("a", 1000)
+    found, _ = read(first, second, agent(1, 1090, 1200, trace=second.trace_id), group_by="messages")
+    assert len(found) == 2

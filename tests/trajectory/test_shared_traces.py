@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tracegrade.app.trajectories import trajectories_from_paths
+from tracegrade.app.trajectories import TrajectoryOptions, trajectories_from_paths
 from tracegrade.model.trajectory import Step, Trajectory
 from tracegrade.model.values import json_equal
 
@@ -104,3 +104,16 @@ def test_both_file_formats_agree(run: tuple[str, str, dict[str, Any], list[Traje
     again = trajectories(stack, behaviour, "json")
     assert [plain(t) for t in found] == [plain(t) for t in again]
     assert [t.usage for t in found] == [t.usage for t in again]
+
+
+def test_a_client_library_in_a_loop_joins_by_messages(shared: Path) -> None:
+    stack = "openinference-openai-noparent"
+    for behaviour, entry in STACKS[stack]["behaviours"].items():
+        paths = [str(TRACES / f) for f in entry["files"].values() if f.endswith(".pb")]
+        (found,) = trajectories_from_paths(paths, TrajectoryOptions(group_by="messages"))
+        truth = entry["true_tool_calls"]
+        key = lambda c: json.dumps(c, sort_keys=True)  # noqa: E731
+        assert sorted(([c.tool, c.arguments] for c in found.calls()), key=key) == sorted(
+            ([t["name"], t["arguments"]] for t in truth), key=key
+        ), behaviour
+        assert all(c.result_state == "captured" and c.executed for c in found.calls()), behaviour

@@ -33,7 +33,7 @@ class TrajectoryOptions:
     """How spans become trajectories.
 
     Attributes:
-        group_by: `auto`, `trace`, `conversation`, or an attribute's name.
+        group_by: `auto`, `trace`, `conversation`, `messages`, or an attribute's name.
         task_key, trial_key: span or resource attributes that hold a trial's task and number.
         trial_traces: trace id → a name of the trial that a trials file gives it; such traces join by it only.
         trial_conversations: conversation id → the same.
@@ -94,7 +94,9 @@ def iter_trajectories(
                 seen.other += 1
             continue
         parts = [_own(p, options) for p, _ in parts_of(spans, forest, options.group_by, _keys(options))]
-        alone = len(parts) == 1 and parts[0].key is None and not _may_join(parts[0], recurring)
+        alone = (
+            len(parts) == 1 and parts[0].key is None and parts[0].history is None and not _may_join(parts[0], recurring)
+        )
         if alone:
             built = _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
             lost = _lost_calls(parts[0], built, forest, detached) if detached else None

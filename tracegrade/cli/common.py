@@ -67,7 +67,7 @@ GroupByOption = Annotated[
     str | None,
     typer.Option(
         "--group-by",
-        metavar="auto|trace|conversation|ATTRIBUTE",
+        metavar="auto|trace|conversation|messages|ATTRIBUTE",
         help="What makes spans one trajectory. [default: auto]",
     ),
 ]

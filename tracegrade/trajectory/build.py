@@ -213,7 +213,7 @@ def _models(forest: Forest, wrapping: set[int], warnings: list[Gap]) -> list[Mod
             inner[id(f)][0].layers.append(f)
     for draft in drafts:
         layers = (draft.facts, *draft.layers)
-        draft.input = _fullest([_input_of(f) for f in layers])
+        draft.input = _fullest([input_of(f) for f in layers])
         draft.output = _fullest([f.messages("output_messages") for f in layers])
     drafts.sort(key=lambda d: (d.start, d.end, d.facts.span.trace_id, d.facts.span.span_id))
     return drafts
@@ -236,7 +236,8 @@ def _one_call(a: Facts, b: Facts) -> bool:
     return x.start_ns <= (y.end_ns or 1 << 63) and y.start_ns <= (x.end_ns or 1 << 63)
 
 
-def _input_of(facts: Facts) -> list[Message] | None:
+def input_of(facts: Facts) -> list[Message] | None:
+    """What a model call was told, its system prompt first; None where that is not recorded."""
     found = facts.messages("input_messages")
     system = facts.messages("system_instructions")
     if found is None:

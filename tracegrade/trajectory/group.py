@@ -15,8 +15,9 @@ from tracegrade.dialects.interpret import Facts
 from tracegrade.model.span import Span
 from tracegrade.model.values import REDACTED_TEXTS, canonical
 from tracegrade.trajectory.forest import Forest, walk
+from tracegrade.trajectory.stitch import History, Link, chains, history_of
 
-GROUP_BY = ("auto", "trace", "conversation")
+GROUP_BY = ("auto", "trace", "conversation", "messages")
 _BARE = frozenset({"session.id"})
 _PLACEHOLDERS = frozenset({"", "none", "null", "undefined", "unknown", "default", "n/a", "-", "0"}) | {
     t.lower() for t in REDACTED_TEXTS
@@ -37,6 +38,7 @@ class Part:
         strays: call ids of a trace that holds tool calls alone: they may have lost the trace that asked for them.
         wants: call ids that were asked for here and have no span here.
         plain_id: whether the conversation id is an attribute's value as it stands.
+        history: what its only model call was told and answered, where traces are joined by messages.
         graded: whether it holds an agent run, a model call, a tool call or a message; set-up does not.
     """
 
@@ -51,16 +53,21 @@ class Part:
     plain_id: bool = True
     strays: frozenset[str] = frozenset()
     wants: frozenset[str] = frozenset()
+    history: History | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The parts that make one trajectory, in order of time, and what decided it."""
+    """The parts that make one trajectory, in order of time, and what decided it.
+
+    `ambiguous` marks a trace that fits more than one run by its messages and was therefore left apart.
+    """
 
     parts: tuple[Part, ...]
     joined_by: str
     conversation_id: str | None = None
     key: str | None = None
+    ambiguous: bool = False
 
 
 def parts_of(
@@ -71,7 +78,7 @@ def parts_of(
     Args:
         spans: the spans of the trace.
         forest: the same, read.
-        group_by: `auto`, `trace`, `conversation`, or an attribute's name.
+        group_by: `auto`, `trace`, `conversation`, `messages`, or an attribute's name.
         trial_keys: attributes that together name a trial (`--task-key`, `--trial-key`); they win where present.
     """
     bare = group_by == "conversation"
@@ -124,6 +131,7 @@ def _part(forest: Forest, facts: Sequence[Facts], root: str | None, group_by: st
         end_ns=max((s.end_ns or s.start_ns or 0 for s in spans), default=0),
         graded=any(f.role in ("agent", "workflow", "model", "tool", "handoff") for f in facts),
         plain_id=plain,
+        history=history_of(facts) if group_by == "messages" else None,
     )
 
 
@@ -195,8 +203,25 @@ def group(parts: Sequence[Part]) -> list[Group]:
             groups.append(Group(tuple(members), "conversation", conversation))
         else:
             groups += [Group((m,), "trace", conversation) for m in members]
-    groups = _with_strays(groups)
+    groups = _stitched(_with_strays(groups))
     return sorted(groups, key=lambda g: (g.parts[0].start_ns, g.parts[0].trace_id, g.parts[0].root or ""))
+
+
+def _stitched(groups: list[Group]) -> list[Group]:
+    """Traces of one model call each, in runs that their messages show."""
+    single = [g for g in groups if len(g.parts) == 1 and g.parts[0].history is not None]
+    if not single:
+        return groups
+    single.sort(key=lambda g: (g.parts[0].start_ns, g.parts[0].trace_id))
+    parts = [g.parts[0] for g in single]
+    runs, apart = chains([Link(p.history, p.start_ns, p.end_ns, p.services) for p in parts if p.history is not None])
+    taken = {id(g) for g in single}
+    found = [g for g in groups if id(g) not in taken]
+    for run in runs:
+        joined = "messages" if len(run) > 1 else "trace"
+        members = tuple(parts[i] for i in run)
+        found.append(replace(single[run[0]], parts=members, joined_by=joined, ambiguous=run[0] in apart))
+    return found
 
 
 def _with_strays(groups: list[Group]) -> list[Group]:
@@ -234,6 +259,7 @@ def describe(groups: Sequence[Group]) -> list[str]:
         "conversation": "conversation id",
         "key": "trial key or attribute",
         "call_id": "call id: tool calls that had lost their context",
+        "messages": "messages: each history repeats the one before it",
     }
     for how, words in by.items():
         some = [g for g in joined if g.joined_by == how]
@@ -241,6 +267,9 @@ def describe(groups: Sequence[Group]) -> list[str]:
             n = sum(len({p.trace_id for p in g.parts}) for g in some)
             noun = "trajectory" if len(some) == 1 else "trajectories"
             said.append(f"{n} traces were joined into {len(some)} {noun} by {words}")
+    unclear = sum(g.ambiguous for g in groups)
+    if unclear:
+        said.append(f"{unclear} traces were left apart: their messages continue more than one run")
     split = {p.trace_id for g in groups for p in g.parts if p.root is not None}
     if split:
         said.append(f"{len(split)} traces were split at sibling agent runs of different conversations")

@@ -53,7 +53,7 @@ class Talk:
 
     def hear(self, model: ModelDraft) -> None:
         """Takes one model call: aligns its input, then adds its output. Call in order of start."""
-        items = list(_items(model.input)) if model.input is not None else []
+        items = list(items_of(model.input)) if model.input is not None else []
         thread, matches = self._thread(model, items)
         if model.input is not None and self._repeats_answer(thread, items, matches):
             thread.uncovered.clear()
@@ -276,7 +276,7 @@ class Talk:
     # Output -----------------------------------------------------------------------------------------------------
 
     def _take_output(self, thread: Thread, model: ModelDraft) -> None:
-        items = list(_items(model.output))
+        items = list(items_of(model.output))
         has_calls = any(isinstance(part, CallPart) for _, _, part in items)
         if has_calls and model.turn is None:
             model.turn = self.n_turns
@@ -339,7 +339,7 @@ def _answered_so(calls: list[CallDraft], part: ResultPart) -> CallDraft | None:
     )
 
 
-def _items(messages: list[Message] | None) -> Iterator[Item]:
+def items_of(messages: list[Message] | None) -> Iterator[Item]:
     """The parts of messages, each with a key that is equal wherever the same part is repeated."""
     for message in messages or ():
         for part in message.parts:
