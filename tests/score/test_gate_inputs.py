@@ -11,16 +11,20 @@ import pytest
 
 from tests.score.recorded import Recorded, record, without
 from tracegrade.app import gate_inputs
+from tracegrade.app.audit import AuditOptions, take_profile
 from tracegrade.app.check import CheckOptions, run_check
 from tracegrade.app.gate import GateQuestion, run_gate
 from tracegrade.app.gate_inputs import GradeBy, load_side, may_be_results
+from tracegrade.app.lost_telemetry import lost_telemetry
 from tracegrade.app.outcomes import Reading
 from tracegrade.app.score import score_files
 from tracegrade.errors import RuleFileError
+from tracegrade.model.audit import AuditProfile
 from tracegrade.model.gate import GateReport
 from tracegrade.report.json import render
 from tracegrade.score.estimating import Settings
 from tracegrade.score.gate import GatePolicy
+from tracegrade.score.gate_rules import NO_CALLS
 from tracegrade.score.gate_sides import GateSide
 from tracegrade.score.scorecard import Options
 
@@ -129,6 +133,22 @@ def test_content_that_is_no_longer_captured_is_told_before_any_rate(tmp_path: Pa
     assert report.verdict == "not_comparable"
     assert any("arguments" in reason and "evidence was lost" in reason for reason in report.reasons)
     assert all(metric.verdict is None for metric in report.metrics)
+
+
+def test_stacks_differ_in_what_they_lost_only_where_content_or_calls_are_gone(shared: Path) -> None:
+    def carried(stack: str) -> AuditProfile:
+        return take_profile(AuditOptions((str(shared / "traces" / stack),)))
+
+    whole = [
+        carried(s)
+        for s in ("openinference-openai-agents", "openinference-langgraph", "genai-openai-chat", "pydantic-ai-v5")
+    ]
+    blind, silent = carried("openai-v2-legacy-nocontent"), carried("genai-smolagents")
+    for before in whole:
+        assert not any(lost_telemetry(before, after) for after in whole), "another instrumentation loses nothing"
+        assert {"arguments", "results"} <= lost_telemetry(before, blind).keys()
+        assert list(lost_telemetry(before, silent)) == [NO_CALLS]
+        assert not lost_telemetry(blind, before), "evidence that came is not lost"
 
 
 def test_calls_that_are_no_longer_recorded(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from tracegrade.score.gate_sides import GateSide
 
 if TYPE_CHECKING:
     from tracegrade.app.trajectories import TrajectoryOptions
-    from tracegrade.model.audit import AuditProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +57,8 @@ def run_gate(question: GateQuestion) -> GateReport:
     )
     lost = None
     if baseline.telemetry is not None and candidate.telemetry is not None:
+        from tracegrade.app.lost_telemetry import lost_telemetry
+
         lost = lost_telemetry(baseline.telemetry, candidate.telemetry)
     report = gate(baseline, candidate, question.policy, lost)
     spans = (_spans(question, baseline, 0), _spans(question, candidate, 1))
@@ -67,24 +68,6 @@ def run_gate(question: GateQuestion) -> GateReport:
         options = (_trajectory_options(question.grade, 0), _trajectory_options(question.grade, 1))
         return with_divergence(report, (baseline, candidate), (spans[0], spans[1]), options)
     return report
-
-
-def lost_telemetry(baseline: AuditProfile, candidate: AuditProfile) -> dict[str, str]:
-    """What verdicts are read from and the spans of the candidate no longer carry: kind → sentence."""
-    from tracegrade.audit.changes import sightings
-    from tracegrade.audit.compare import compare_coverage
-
-    comparison = compare_coverage(baseline, candidate)
-    lost: dict[str, str] = {}
-    for change in comparison.lost_evidence:
-        kind = f"rule {change.attribute} cannot be decided" if change.rule == "decidability-fell" else ""
-        for sighting in sightings(replace(comparison, changes=(change,)), change.rule):
-            shares = ", ".join(
-                text for text in (sighting.observed, sighting.expected and f"{sighting.expected} before") if text
-            )
-            text = f"evidence was lost: {sighting.what}" + (f" ({shares})" if shares else "")
-            lost.setdefault(kind or text, text)
-    return lost
 
 
 def _side(question: GateQuestion, path: str, filters: Mapping[str, str], which: int) -> GateSide:
