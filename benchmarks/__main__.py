@@ -1,6 +1,6 @@
 """CPU time of each stage over one generated file, as ratios to the bare parse of the same run.
 
-    python -m benchmarks [--spans 100000] [--repeats 2]
+    python -m benchmarks [--spans 100000] [--repeats 2] [--agentevals BIN]
 
 Each stage runs in a process of its own after a warm-up; a ratio compares stages of one run on one machine, which is
 all that it says. `check` and `reconstruct` include the load.
@@ -13,7 +13,7 @@ import multiprocessing
 import tempfile
 from pathlib import Path
 
-from benchmarks import generate, stages
+from benchmarks import generate, peers, stages
 from benchmarks.stages import Result, Stage, measure
 
 PROTO: dict[str, Stage] = {
@@ -25,7 +25,10 @@ PROTO: dict[str, Stage] = {
 JSON: dict[str, Stage] = {
     "bare typed read in DuckDB": stages.bare_json,
     "load": stages.load,
+    "check, 20 rules (whole)": stages.check,
     "json.loads of each line": stages.stdlib_json,
+    "pyarrow.json.read_json": stages.pyarrow_json,
+    "polars.read_ndjson": stages.polars_json,
 }
 
 
@@ -42,7 +45,11 @@ def table(title: str, chosen: dict[str, Stage], file: Path, warm_up: Path, repea
     print(f"  {'stage':<28}{'CPU s':>9}{'ratio':>9}{'spans/s':>12}{'peak MiB':>10}")
     limit = 0.0
     for name, stage in chosen.items():
-        result = run(stage, file, warm_up, repeats)
+        try:
+            result = run(stage, file, warm_up, repeats)
+        except ImportError as error:
+            print(f"  {name:<28}not measured: {error.name} is not installed (pip install {error.name})", flush=True)
+            continue
         limit = limit or result.seconds
         ratio = result.seconds / limit
         rate = result.spans / result.seconds
@@ -54,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--spans", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--agentevals", help="the command of agentevals-cli, in an environment of its own")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         paths = {}
@@ -64,6 +72,7 @@ def main() -> None:
         print(f"{options.spans:,} spans, 20 a trace; best of {options.repeats} runs")
         table("OTLP protobuf", PROTO, paths["proto", "all"], paths["proto", "small"], options.repeats)
         table("OTLP/JSON lines", JSON, paths["jsonl", "all"], paths["jsonl", "small"], options.repeats)
+        peers.table(paths["jsonl", "all"], paths["jsonl", "small"], options.agentevals)
 
 
 if __name__ == "__main__":

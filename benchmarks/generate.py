@@ -71,7 +71,7 @@ def requests(n_spans: int, seed: int = 0) -> Iterator[TracesData]:
     for first in range(0, n_traces, TRACES_PER_REQUEST):
         request = TracesData()
         resource_spans = request.resource_spans.add()
-        _put(
+        put(
             resource_spans.resource.attributes,
             {
                 "service.name": "order-support",
@@ -95,7 +95,7 @@ def _trace(scope_spans: ScopeSpans, rng: random.Random, words: _Words, number: i
     conversation = f"conv-{number:08d}"
     order = f"W{rng.randrange(10**7):07d}"
     root = _span(scope_spans, rng, trace_id, b"", "invoke_agent support", clock)
-    _put(
+    put(
         root.attributes,
         {
             "gen_ai.operation.name": "invoke_agent",
@@ -113,7 +113,7 @@ def _trace(scope_spans: ScopeSpans, rng: random.Random, words: _Words, number: i
     for path in ("/v1/chat", "/v1/orders"):
         http = _span(scope_spans, rng, trace_id, root.span_id, f"POST {path}", clock)
         http.kind = Span.SPAN_KIND_CLIENT
-        _put(http.attributes, {"http.request.method": "POST", "http.response.status_code": 200, "url.path": path})
+        put(http.attributes, {"http.request.method": "POST", "http.response.status_code": 200, "url.path": path})
         http.end_time_unix_nano = clock = clock + 5_000_000
     root.end_time_unix_nano = clock + 1_000_000
 
@@ -130,7 +130,7 @@ def _chat(
     span = _span(scope_spans, rng, root.trace_id, root.span_id, "chat example-model", clock)
     span.kind = Span.SPAN_KIND_CLIENT
     answer = _message("assistant", words.text(rng.randrange(200, 1500)))
-    _put(
+    put(
         span.attributes,
         {
             "gen_ai.operation.name": "chat",
@@ -170,7 +170,7 @@ def _tool(
     call_id = f"call_{rng.getrandbits(96):024x}"
     arguments = {"order_id": order, "amount": round(rng.random() * 100, 2), "note": words.text(40)}
     result = {"order_id": order, "status": "ok", "detail": words.text(200)}
-    _put(
+    put(
         span.attributes,
         {
             "gen_ai.operation.name": "execute_tool",
@@ -205,7 +205,8 @@ def _span(scope_spans: ScopeSpans, rng: random.Random, trace_id: bytes, parent: 
     )
 
 
-def _put(target: Any, attributes: dict[str, Any]) -> None:
+def put(target: Any, attributes: dict[str, Any]) -> None:
+    """Add attributes, each as its type says."""
     for key, value in attributes.items():
         slot = target.add(key=key).value
         if isinstance(value, str):

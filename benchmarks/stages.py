@@ -101,6 +101,26 @@ def check(file: Path) -> int:
     return report.summary.spans
 
 
+def check_text(file: Path) -> int:
+    """`check` with its report as text, as a terminal gets it."""
+    from tracegrade.app.check import CheckOptions, run_check
+    from tracegrade.report.text import render
+
+    report = run_check(CheckOptions(paths=[str(file)], invariants=[str(RULES)]))
+    if not render(report):
+        raise ValueError("no report")
+    return report.summary.spans
+
+
+def check_one_trace(file: Path) -> int:
+    """`check` with the core pack over one trace, however long."""
+    from tracegrade.app.check import CheckOptions, run_check
+    from tracegrade.ingest import ReadOptions
+
+    report = run_check(CheckOptions(paths=[str(file)], read=ReadOptions(max_spans_per_trace=2_000_000)))
+    return report.summary.spans
+
+
 def stdlib_json(file: Path) -> int:
     """For comparison: a plain loop of the standard library's parser over the lines, nothing kept."""
     import json
@@ -111,6 +131,26 @@ def stdlib_json(file: Path) -> int:
             document = json.loads(line)
             spans += sum(len(s["spans"]) for r in document["resourceSpans"] for s in r["scopeSpans"])
     return spans
+
+
+def polars_json(file: Path) -> int:
+    """For comparison: polars reads the lines into nested columns; the spans are counted, nothing else is done."""
+    import polars
+
+    frame = polars.read_ndjson(file, infer_schema_length=None)
+    requests = frame.explode("resourceSpans").unnest("resourceSpans").explode("scopeSpans").unnest("scopeSpans")
+    return int(requests.get_column("spans").list.len().sum())
+
+
+def pyarrow_json(file: Path) -> int:
+    """For comparison: pyarrow reads the lines into nested columns; the spans are counted, nothing else is done."""
+    from pyarrow import compute
+    from pyarrow.json import ReadOptions, read_json
+
+    column = read_json(file, read_options=ReadOptions(use_threads=False, block_size=64 << 20)).column("resourceSpans")
+    scopes = compute.struct_field(compute.list_flatten(column), "scopeSpans")
+    spans = compute.struct_field(compute.list_flatten(scopes), "spans")
+    return int(compute.sum(compute.list_value_length(spans)).as_py())
 
 
 RULES = Path(__file__).with_name("rules.yaml")
