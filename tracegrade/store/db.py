@@ -278,8 +278,6 @@ def _connect(path: Path | None, memory_limit: str, spill: str) -> duckdb.DuckDBP
         "python_enable_replacements": "false",
         "memory_limit": memory_limit,
         "temp_directory": spill,
-        # DuckDB takes a process without a main script for a session of a person, and would draw a bar into its output.
-        "enable_progress_bar": "false",
         # One thread: the work is bound by copying, and workers that wait for each other cost CPU time and memory.
         "threads": "1",
     }
