@@ -61,7 +61,9 @@ def _default(field: Any) -> str:
     if field.is_required():
         return ""
     value: Any = field.default if field.default_factory is None else "any call"
-    return {None: "", (): "none", True: "true", False: "false"}.get(value, str(value))
+    if isinstance(value, bool):  # before the table below, where 1 would equal true
+        return str(value).lower()
+    return {None: "", (): "none"}.get(value, str(value))
 
 
 def _told(codes: tuple[str, ...]) -> tuple[str, ...]:
