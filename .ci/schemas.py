@@ -19,6 +19,7 @@ SOURCES = {
     "horizon": "tracegrade.model.horizon:horizon_schema",
     "inspect": "tracegrade.model.inspect:inspect_schema",
     "invariants": "tracegrade.checks.schema:invariants_schema",
+    "judge": "tracegrade.model.judge:judge_schema",
     "power": "tracegrade.model.power:power_schema",
     "profile": "tracegrade.model.audit:profile_schema",
     "rates": "tracegrade.model.sample:rates_schema",

@@ -93,6 +93,19 @@ def recorded(grader: RecordedGrader, evidence: Evidence) -> GraderResult:
     return GraderResult("recorded", verdict_of(passed), f"{name} is {value!r}", score=_unit(value), details=details)
 
 
+def evaluation_passes(score: JSON, threshold: float | None = None) -> Tri:
+    """What the score of a recorded evaluation says: its label where that says pass or fail, else its value.
+
+    Args:
+        score: `{value, label}`, or the value itself.
+        threshold: a number passes at or above it; without it only 0 and 1 say anything.
+
+    Returns:
+        None where it says neither.
+    """
+    return _recorded_pass(_evaluated(score), threshold)
+
+
 def _recorded_value(grader: RecordedGrader, evidence: Evidence) -> tuple[str, JSON]:
     if grader.column is not None:
         return f"the label `{grader.column}`", evidence.trial.labels.get(grader.column, MISSING)

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from tracegrade.model.estimate import Estimate
-from tracegrade.model.score import ScoreReport, Spend, TaskScore
+from tracegrade.model.judge import JudgeReport
+from tracegrade.model.score import JudgeAgreement, ScoreReport, Spend, TaskScore
 from tracegrade.report.escape import printable
 
 SHOWN_TASKS = 12
@@ -213,11 +214,34 @@ def _floors(report: ScoreReport) -> Iterator[str]:
 
 
 def _judge(report: ScoreReport) -> Iterator[str]:
-    judge = report.judge
-    if judge is None:
-        return
+    if report.judge is not None:
+        yield ""
+        yield from judge_lines(report.judge)
+
+
+def recorded_judges_text(report: JudgeReport) -> str:
+    """Every recorded evaluation against people."""
+
+    def lines() -> Iterator[str]:
+        inputs = printable(", ".join(report.inputs))
+        yield f"{inputs}, {counted(report.n_labels, 'label')} of {printable(report.labels)}"
+        for judge in report.judges:
+            yield ""
+            said = [counted(judge.n_trajectories, "run")]
+            said += [f"{judge.n_undecided} without one verdict"] if judge.n_undecided else []
+            said += [f"{judge.n_unlabelled} without a label"] if judge.n_unlabelled else []
+            yield f"{printable(judge.name)}: {', '.join(said)}"
+            if judge.agreement is not None:
+                yield from judge_lines(judge.agreement)
+        for warning in report.warnings:
+            yield f"! {printable(warning.message)}"
+
+    return wrapped(lines())
+
+
+def judge_lines(judge: JudgeAgreement) -> Iterator[str]:
+    """One judge against people."""
     kappa = "–" if judge.kappa.value is None else f"{judge.kappa.value:.2f}"
-    yield ""
     yield (
         f"judge    agrees with people on {interval(judge.agreement)} of {counted(judge.n, 'trial')}, κ {kappa}; "
         f"sensitivity {interval(judge.sensitivity)}, specificity {interval(judge.specificity)}"
