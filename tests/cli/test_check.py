@@ -145,7 +145,7 @@ def test_a_rule_file_that_is_wrong_says_where(run_cli: Callable[..., Any], repo_
 def test_a_tool_that_no_trace_knows_is_a_warning_with_the_closest_name(
     run_cli: Callable[..., Any], repo_root: Path, tmp_path: Path
 ) -> None:
-    rules = pack(tmp_path, "{id: x, kind: forbidden, why: w, action: {tool: cancel_ordr}}")
+    rules = pack(tmp_path, "{id: x, kind: forbidden, why: w, action: {tool: cancel_sty}}")
     report = json.loads(run_cli("check", repo_root / GOOD, "--invariants", rules, "--format", "json").stdout)
     (warning,) = [w for w in report["warnings"] if w["code"] == "unseen_tool"]
-    assert "cancel_order" in warning["message"]
+    assert "cancel_stay" in warning["message"]

@@ -17,12 +17,12 @@ pack: refunds
 invariants:
   - id: verify-first
     kind: precedes
-    first: {tool: verify_identity}
-    then: {tool: refund}
+    first: {tool: verify_guest}
+    then: {tool: refund_deposit}
 examples:
-  - holds: {steps: [{tool: verify_identity}, {tool: refund}]}
+  - holds: {steps: [{tool: verify_guest}, {tool: refund_deposit}]}
     for: [verify-first]
-  - violated: {steps: [{tool: refund}]}
+  - violated: {steps: [{tool: refund_deposit}]}
     for: [verify-first]
 """
 
@@ -61,16 +61,16 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_spans_in_memory_pass(tracegrade_check: TracegradeCheck, exporter: InMemorySpanExporter, rules: str) -> None:
-    run_agent(exporter, "verify_identity", "refund")
+    run_agent(exporter, "verify_guest", "refund_deposit")
     report = tracegrade_check(exporter, rules)
     assert report.summary.verdict == "pass"
-    assert [tool.name for tool in report.overview.tools] == ["refund", "verify_identity"]
+    assert [tool.name for tool in report.overview.tools] == ["refund_deposit", "verify_guest"]
 
 
 def test_a_violation_fails_the_test_with_the_report(
     tracegrade_check: TracegradeCheck, exporter: InMemorySpanExporter, rules: str
 ) -> None:
-    run_agent(exporter, "refund", "verify_identity")
+    run_agent(exporter, "refund_deposit", "verify_guest")
     with pytest.raises(pytest.fail.Exception, match="verify-first"):
         tracegrade_check(exporter.get_finished_spans(), rules)
     assert tracegrade_check(exporter, rules, fail=False).summary.verdict == "fail"
