@@ -450,4 +450,22 @@ def _warnings(
         found += [Warned(code=w.code, message=w.message, context=dict(w.context)) for w in finished.warnings]
     if not reports and store.count("log_rows") and not store.count("span_rows"):
         found.append(Warned(code="logs_only", message="log events only, no spans to grade"))
+    found += _unweighted(store)
     return found
+
+
+def _unweighted(store: Store) -> list[Warned]:
+    """A warning where spans stand for others that a sampler dropped: no rate of a check is weighted (DESIGN §9)."""
+    from tracegrade.replay.sample import threshold
+
+    states = store.query(
+        "SELECT trace_state, count(DISTINCT trace_id) FROM spans WHERE trace_state LIKE '%th:%' GROUP BY ALL ORDER BY ALL"
+    ).rows
+    sampled = sum(traces for state, traces in states if threshold(state))
+    if not sampled:
+        return []
+    message = (
+        f"{sampled:,} sampled {'trace stands' if sampled == 1 else 'traces stand'} for others that were not kept "
+        "(`ot=th:` in tracestate): the rates here are unweighted; `tracegrade sample SPANS --rates RESULT` weights them"
+    )
+    return [Warned(code="unweighted", message=message, context={"traces": sampled})]
