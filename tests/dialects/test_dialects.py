@@ -70,6 +70,13 @@ def test_a_malformed_dialect_says_what_is_wrong(tmp_path: Path, old: str, new: s
     assert str(file) in str(caught.value)
 
 
+def test_a_date_and_a_number_without_quotes_are_text(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(OWN.replace('version: "1"', "version: 1.5\nchecked: 2026-11-02"))
+    (found,) = load_dialects([file])[:1]
+    assert (found.version, found.checked) == ("1.5", "2026-11-02")
+
+
 def test_indices_are_numbers_and_may_have_gaps() -> None:
     attributes = {"openinference.span.kind": "LLM"}
     for i in (11, 2, 0):

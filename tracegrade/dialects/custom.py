@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ def dialect_schema() -> dict[str, Any]:
 
 
 def _model() -> Any:
-    from pydantic import BaseModel, ConfigDict, Field
+    from pydantic import BaseModel, ConfigDict, Field, field_validator
 
     class DialectFile(BaseModel):
         """A dialect: which spans are of it, what their roles are, and which keys hold each field."""
@@ -47,6 +48,12 @@ def _model() -> Any:
         tool_spans: bool | None = Field(default=None, description="whether each tool call has a span")
         flattened: bool = Field(default=False, description="whether messages are spread over many attributes")
         notes: str = ""
+
+        @field_validator("version", "checked", mode="before")
+        @classmethod
+        def _as_text(cls, value: object) -> object:
+            """A date or a number, which YAML makes of text without quotes, as its text."""
+            return str(value) if isinstance(value, (date, int, float)) else value
 
     return DialectFile
 

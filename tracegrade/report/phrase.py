@@ -172,7 +172,7 @@ def error_text(entry: InputReport) -> str:
 
 
 def usage_text(usage: Usage) -> str:
-    """Tokens and cost in words; a lower bound says so, and what is not recorded is not called 0."""
+    """Tokens and cost in words; a lower bound says so, a computed cost by what, and what is missing is not called 0."""
     if usage.model_calls == 0:
         return "no model calls"
     parts = [plural(usage.model_calls, "model call")]
@@ -188,7 +188,8 @@ def usage_text(usage: Usage) -> str:
         parts.append(f"{at_least}{' + '.join(tokens)} tokens")
     if usage.cost_usd is not None:
         digits = 4 if usage.cost_usd >= 0.01 or usage.cost_usd == 0 else 6
-        parts.append(f"{'' if usage.cost_complete else 'at least '}${usage.cost_usd:,.{digits}f}")
+        by = f" ({usage.cost_source})" if usage.cost_source not in (None, "recorded") else ""
+        parts.append(f"{'' if usage.cost_complete else 'at least '}${usage.cost_usd:,.{digits}f}{by}")
     if usage.calls_without_usage:
         parts.append(f"{usage.calls_without_usage:,} without usage")
     return ", ".join(parts)

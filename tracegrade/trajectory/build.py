@@ -487,7 +487,7 @@ def _call_step(built: _Built, call: CallDraft, index: int, options: BuildOptions
     status, evidence = _status(call, executed, unfinished, options)
     sources = {k: v for k, v in (("arguments", arguments_source), ("result", result_source)) if v}
     if call.spans:
-        sources["tool"] = f"span {call.spans[0].span.span_id}: {call.spans[0].role_source}"
+        sources["tool"] = f"span {call.spans[0].span.span_id}: {call.spans[0].field('tool')[1] or 'name of the span'}"
     elif call.asked_by is not None:
         sources["tool"] = f"span {call.asked_by.facts.span.span_id}: model output"
     else:
@@ -600,8 +600,18 @@ def _model_step(model: ModelDraft, index: int, usages: Mapping[int, Usage | None
         end_ns=span.end_ns,
         trace_id=span.trace_id,
         span_ids=(span.span_id, *(f.span.span_id for f in model.layers)),
-        sources={"role": model.facts.role_source},
+        sources=_model_sources(model, usages),
     )
+
+
+def _model_sources(model: ModelDraft, usages: Mapping[int, Usage | None]) -> dict[str, str]:
+    sources = {"role": model.facts.role_source}
+    for facts in (model.facts, *model.layers):
+        if usages.get(id(facts)) is not None:
+            keys = {facts.field(name)[1] for name in ("input_tokens", "output_tokens", "cost_usd")} - {""}
+            sources["usage"] = f"span {facts.span.span_id}: {', '.join(sorted(keys))}"
+            break
+    return sources
 
 
 def _message_step(draft: MessageDraft, index: int) -> Step:
