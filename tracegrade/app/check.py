@@ -459,7 +459,7 @@ def _unweighted(store: Store) -> list[Warned]:
     from tracegrade.replay.sample import threshold
 
     states = store.query(
-        "SELECT trace_state, count(DISTINCT trace_id) FROM spans WHERE trace_state LIKE '%th:%' GROUP BY ALL ORDER BY ALL"
+        "SELECT trace_state, count(DISTINCT trace_id) FROM spans WHERE trace_state LIKE '%th:%' GROUP BY ALL"
     ).rows
     sampled = sum(traces for state, traces in states if threshold(state))
     if not sampled:
