@@ -78,7 +78,7 @@ PM4PY = {
     "noncoexistence": "NotCoExistence(A, B)",
 }
 """What pm4py calls them. It has no Existence(n), Exactly(n) for n > 1, End or choices, and its not-forms
-`nonsuccession` and `nonchainsuccession` are the negation of the whole of (Chain)Succession, which is another constraint.
+`nonsuccession` and `nonchainsuccession` negate the whole of Succession and ChainSuccession: another constraint.
 """
 
 

@@ -51,11 +51,12 @@ class Node:
 
     Attributes:
         kinds: the step kinds that it ranges over.
-        names: exact tool names when only they can match, so that a trajectory's index by tool can be used.
+        names: tool names and globs when only they can match, so that a trajectory's index by tool can be used.
         parts: the tests of its own fields, cheapest first, each with the code of the evidence it needs.
+        plain: the reading of a pattern that names tools or nothing at all, None for any other.
     """
 
-    __slots__ = ("all_of", "any_of", "kinds", "names", "negated", "parts", "test")
+    __slots__ = ("all_of", "any_of", "kinds", "names", "negated", "parts", "plain", "test")
 
     def __init__(
         self,
@@ -65,8 +66,9 @@ class Node:
         any_of: tuple[Node, ...],
         all_of: tuple[Node, ...],
         negated: Node | None,
+        plain: Reading | None = None,
     ) -> None:
-        self.kinds, self.parts, self.names = kinds, parts, names
+        self.kinds, self.parts, self.names, self.plain = kinds, parts, names, plain
         self.any_of, self.all_of, self.negated = any_of, all_of, negated
         self.test = self._compose()
 
@@ -148,10 +150,7 @@ def _build(pattern: Pattern, default_status: bool, default_executed: bool) -> No
     below_status = default_status and not status_named and pattern.executed is not False
     below_executed = default_executed and not executed_named
     parts: list[tuple[str, StepTest]] = []
-    exact: tuple[str, ...] | None = None
     if pattern.tool is not None:
-        if not any("*" in n or "?" in n for n in pattern.tool):
-            exact = pattern.tool
         parts.append(("tool", _tool_test(pattern.tool)))
     if pattern.message is not None:
         parts.append(("messages", _role_test(pattern.message)))
@@ -173,11 +172,26 @@ def _build(pattern: Pattern, default_status: bool, default_executed: bool) -> No
     return Node(
         kinds,
         parts,
-        exact if kinds == CALLS else None,
+        _tools_meant(pattern) if kinds == CALLS else None,
         tuple(_build(p, below_status, below_executed) for p in pattern.any or ()),
         tuple(_build(p, False, False) for p in pattern.all or ()),
         _build(pattern.not_, False, False) if pattern.not_ else None,
     )
+
+
+def _tools_meant(pattern: Pattern) -> tuple[str, ...] | None:
+    """The tool names and globs outside which nothing matches; None where any tool may."""
+    if pattern.tool is not None:
+        return pattern.tool
+    inner = [_tools_meant(p) for p in pattern.any or ()]
+    return None if not inner or None in inner else tuple(name for names in inner for name in names or ())
+
+
+def _is_plain(pattern: Pattern) -> bool:
+    """Whether a pattern says nothing but which tools are meant, itself or as one of several such patterns."""
+    if pattern.model_fields_set == {"any"}:
+        return all(_is_plain(p) for p in pattern.any or ())
+    return pattern.model_fields_set <= {"tool"}
 
 
 def _tool_test(names: tuple[str, ...]) -> StepTest:
@@ -267,7 +281,8 @@ def compile_pattern(pattern: Pattern, reading: Reading) -> Node:
     """The compiled pattern; one node for equal patterns, whatever they are called."""
     key = (repr(pattern.model_dump(exclude_unset=True)), reading)
     if key not in _NODES:
-        _NODES[key] = _build(pattern, reading == "proof", True)
+        node = _NODES[key] = _build(pattern, reading == "proof", True)
+        node.plain = reading if _is_plain(pattern) else None
     return _NODES[key]
 
 

@@ -103,7 +103,15 @@ class _Best:
         self.chosen: dict[int, int] = {}
         self.spent = 0
         self.exhausted = False
-        self._grow(0, {}, set(), 0.0)
+        if self.needed or self._shared():
+            self._grow(0, {}, set(), 0.0)
+        else:  # nothing to choose: each milestone has steps of its own
+            self.best = self.rest[0]
+            self.chosen = {i: steps[0] for i, steps in enumerate(self.options) if steps}
+
+    def _shared(self) -> bool:
+        """Whether a step could stand for more than one milestone."""
+        return len(set().union(*self.options)) < sum(map(len, self.options))
 
     def _candidates(self, milestone: Milestone) -> list[int]:
         found = self.view.match(milestone.action, "proof")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tracegrade.checks.pattern import CALLS, Action, Node, Reading
+from tracegrade.checks.pattern import CALLS, Action, Node, Reading, name_matches
 from tracegrade.model.trajectory import Relation, Step, Trajectory
 from tracegrade.model.values import Tri
 
@@ -59,10 +59,12 @@ class View:
         has_prior: whether an earlier part of the conversation exists that may hold steps that are not shown.
     """
 
+    # `_plain`: every call bears a name, ran and ended for certain, so that a plain pattern is decided by an index alone.
     __slots__ = (
         "_by_kind",
         "_by_tool",
         "_matches",
+        "_plain",
         "cache",
         "complete",
         "has_prior",
@@ -85,6 +87,7 @@ class View:
         self._by_tool: dict[str | None, list[Step]] = {}
         self.cache: dict[object, object] = {}
         self.has_prior = False
+        plain = True
         by_kind, by_tool = self._by_kind, self._by_tool
         for step in self.steps:
             kind = step.kind
@@ -98,8 +101,11 @@ class View:
                     by_tool[tool].append(step)
                 else:
                     by_tool[tool] = [step]
+                if step.executed is not True or step.status not in _ENDED or step.status_suspect or tool is None:
+                    plain = False
             if step.prior:
                 self.has_prior = True
+        self._plain = plain and not self.has_prior
 
     def of_kinds(self, kinds: Iterable[str]) -> list[Step]:
         """The steps of some kinds, in display order, prior ones included."""
@@ -126,7 +132,7 @@ class View:
     def _candidates(self, node: Node) -> list[Step]:
         if node.names is None:
             return self.of_kinds(node.kinds)
-        groups = [self._by_tool[t] for t in (*node.names, None) if t in self._by_tool]
+        groups = [steps for t, steps in self._by_tool.items() if t is None or name_matches(node.names, t)]
         if len(groups) == 1:
             return groups[0]
         return sorted((s for g in groups for s in g), key=lambda s: s.index) if groups else []
@@ -136,6 +142,9 @@ class View:
         candidates = self._candidates(node)
         if not candidates:
             return _NOTHING_OPEN if is_open else _NOTHING
+        if self._plain and node.plain is not None:
+            sure = [s.index for s in candidates if node.plain == "attempt" or s.status == "ok"]
+            return Matches(sure, NO_STEPS, NO_STEPS, NO_STEPS, is_open)
         yes: list[int] = []
         maybe: list[int] = []
         prior: list[list[int]] = [[], []]
@@ -164,6 +173,7 @@ class View:
         return True if ordering == "before" else None if ordering == "unknown" else False
 
 
+_ENDED = frozenset({"ok", "error"})
 _NOTHING = Matches(NO_STEPS, NO_STEPS, NO_STEPS, NO_STEPS, False)
 _NOTHING_OPEN = Matches(NO_STEPS, NO_STEPS, NO_STEPS, NO_STEPS, True)
 
@@ -174,4 +184,5 @@ ANY_CALL = Node(
     (),
     (),
     None,
+    "attempt",
 )

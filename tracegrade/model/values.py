@@ -153,9 +153,11 @@ def holds_redaction(value: JSON) -> bool:
     """Whether a value was taken out anywhere inside, consistent placeholders included."""
     if isinstance(value, str):
         return is_redacted(value)
-    if isinstance(value, dict):
-        return any(holds_redaction(v) for v in value.values())
-    return isinstance(value, list) and any(holds_redaction(v) for v in value)
+    if isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            if isinstance(inner, (str, dict, list)) and holds_redaction(inner):
+                return True
+    return False
 
 
 def canonical(value: JSON) -> str:
@@ -167,10 +169,15 @@ def canonical(value: JSON) -> str:
     '{"a":[true,null],"b":1}'
     """
     try:
-        text = orjson.dumps(_integral(value), option=orjson.OPT_SORT_KEYS).decode()
+        # Most arguments are flat and without fractions: these need no copy.
+        flat = type(value) is dict and _EXACT.issuperset(map(type, value.values()))
+        text = orjson.dumps(value if flat else _integral(value), option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, orjson.JSONEncodeError):
         return _canonical_slow(value)
     return text
+
+
+_EXACT = frozenset({str, int, bool, type(None)})
 
 
 def _integral(value: JSON) -> JSON:
