@@ -161,3 +161,11 @@ def test_a_result_of_another_kind_alone_is_not_enough(tmp_path: Path) -> None:
 def test_the_commands_are_listed() -> None:
     for name in ("show", "diff", "report"):
         assert load(name) is not None
+
+
+def test_diff_stops_at_what_cannot_be_read_when_strict(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text(GOOD.read_text(encoding="utf-8") + '{"resourceSpans": [{"scopeSp')
+    assert run("diff", cut, GOOD).exit_code == 0
+    assert f"{cut}: line 2" in error(run("diff", cut, GOOD, "--strict"))
+    assert "Did you mean `max_depth`?" in error(run("diff", GOOD, GOOD, "--limit", "max_depht=1"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tracegrade.app.show import matches
 from tracegrade.app.trajectories import TrajectoryOptions, trajectories_from_paths
 from tracegrade.errors import NothingToGrade, UsageError
+from tracegrade.ingest import ReadOptions
 from tracegrade.model.report import DiffReport
 from tracegrade.model.trajectory import Trajectory
 from tracegrade.report.build_diff import diff_report
@@ -25,6 +26,7 @@ class DiffOptions:
         left_name, right_name: which trajectory of each, where there are several: see `tracegrade.app.show.matches`.
         messages: compare what was said too.
         trajectories: how spans become trajectories.
+        read: limits of the readers, and whether to stop at the first item that cannot be read.
     """
 
     left: str
@@ -33,6 +35,7 @@ class DiffOptions:
     right_name: str | None = None
     messages: bool = False
     trajectories: TrajectoryOptions = field(default_factory=TrajectoryOptions)
+    read: ReadOptions = field(default_factory=ReadOptions)
 
 
 def run_diff(options: DiffOptions) -> DiffReport:
@@ -43,15 +46,15 @@ def run_diff(options: DiffOptions) -> DiffReport:
         UsageError: a side has several trajectories and none is chosen, or the chosen one is not there.
         NothingToGrade: a side has no trajectory.
     """
-    left = _chosen("left", options.left, options.left_name, options.trajectories)
-    right = _chosen("right", options.right, options.right_name, options.trajectories)
+    left = _chosen("left", options.left, options.left_name, options)
+    right = _chosen("right", options.right, options.right_name, options)
     return diff_report(left, right, diff_trajectories(left, right, messages=options.messages))
 
 
-def _chosen(side: str, path: str, name: str | None, options: TrajectoryOptions) -> Trajectory:
+def _chosen(side: str, path: str, name: str | None, options: DiffOptions) -> Trajectory:
     found: list[Trajectory] = []
     others: list[str] = []
-    for trajectory in trajectories_from_paths([path], options):
+    for trajectory in trajectories_from_paths([path], options.trajectories, read=options.read):
         if name is None or matches(trajectory, name):
             found.append(trajectory)
         else:

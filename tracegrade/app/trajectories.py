@@ -22,6 +22,7 @@ from tracegrade.trajectory.forest import Forest
 from tracegrade.trajectory.group import Group, Part, describe, group, parts_of
 
 if TYPE_CHECKING:
+    from tracegrade.ingest import ReadOptions
     from tracegrade.store import Store
 
 _GROUPS_AT_ONCE = 256
@@ -218,12 +219,21 @@ def _registry(options: TrajectoryOptions) -> Registry:
 
 
 def trajectories_from_paths(
-    paths: Sequence[str], options: TrajectoryOptions | None = None, db: Path | None = None
+    paths: Sequence[str],
+    options: TrajectoryOptions | None = None,
+    db: Path | None = None,
+    read: ReadOptions | None = None,
 ) -> Iterator[Trajectory]:
     """The trajectories in some files, read into memory (or into a database that is kept).
 
+    Args:
+        paths: files, folders, globs, `-` for standard input.
+        options: how spans become trajectories.
+        db: a database file to keep the spans in.
+        read: limits of the readers, and whether to stop at the first item that cannot be read.
+
     Raises:
-        InputError: no file could be read.
+        InputError: no file could be read, or, in strict mode, the first item that cannot be.
         UsageError: nothing to read was named.
     """
     from tracegrade.app.load import load
@@ -233,7 +243,7 @@ def trajectories_from_paths(
         msg = "no input named: give files, folders, globs, or - for standard input"
         raise UsageError(msg)
     with Store.open(db) as store:
-        report = load(store, paths)
+        report = load(store, paths, read)
         if report.errors and not report.spans_distinct and not report.spans_read:
             raise InputError("\n".join(report.errors))
         yield from iter_trajectories(store, options)

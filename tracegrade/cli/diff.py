@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 
 import typer
 
-from tracegrade.cli.common import ConfigOption, DialectOption, GroupByOption, command_app, echo, finish, use_color
+from tracegrade.cli.common import (
+    ConfigOption,
+    DialectOption,
+    GroupByOption,
+    LimitOption,
+    StrictOption,
+    command_app,
+    echo,
+    finish,
+    read_options,
+    use_color,
+)
 from tracegrade.errors import EXIT_FAIL, EXIT_PASS
 
 app = command_app()
@@ -36,6 +47,8 @@ def diff(
     group_by: GroupByOption = None,
     format_: Annotated[Literal["text", "json"], typer.Option("--format", help="What to print.")] = "text",
     dialect: DialectOption = None,
+    strict: StrictOption = None,
+    limit: LimitOption = None,
     config_file: ConfigOption = None,
 ) -> None:
     """Compare two trajectories: the first step where they part, then the alignment, arguments field by field.
@@ -59,7 +72,8 @@ def diff(
         price_file=config.price_file,
         dialects=pick(dialect, config.dialects),
     )
-    report = run_diff(DiffOptions(left, right, left_name, right_name, messages, trajectory_options(reading)))
+    read = read_options(pick(strict, config.strict), limit, config)
+    report = run_diff(DiffOptions(left, right, left_name, right_name, messages, trajectory_options(reading), read))
     if format_ == "json":
         from tracegrade.report import json
 
