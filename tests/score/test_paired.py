@@ -14,6 +14,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
+from benchmarks.gate_errors import false_alarms, power
 from tracegrade.score.multiple import benjamini_hochberg_levels, holm_levels
 from tracegrade.score.paired import (
     differences,
@@ -114,25 +115,6 @@ def test_no_change_at_all_has_the_stated_width() -> None:
     assert mcnemar_exact(0, 6) <= 0.05 < mcnemar_exact(0, 5)
 
 
-def false_alarms(tasks: int, trials: int, clustered: bool, sets: int, seed: int) -> tuple[float, float]:
-    """Shares of data sets without any change in which a drop, or a gain, is established."""
-    rng = np.random.default_rng([seed, tasks, trials])
-    drops = gains = 0
-    for i in range(sets):
-        clusters = np.arange(tasks) // 4 if clustered else np.arange(tasks)
-        p = rng.beta(0.8, 0.6, clusters.max() + 1)[clusters]
-        before, after = rng.binomial(trials, p) / trials, rng.binomial(trials, p) / trials
-        if clustered:  # a change of luck that a whole cluster shares on one side
-            after = np.where(rng.random(clusters.max() + 1)[clusters] < 0.2, np.round(rng.random(tasks)), after)
-            before = np.where(rng.random(clusters.max() + 1)[clusters] < 0.2, np.round(rng.random(tasks)), before)
-        top, bottom = np.bincount(clusters, weights=after - before), np.bincount(clusters).astype(float)
-        binary = trials == 1 and not clustered
-        found = differences(top, bottom, rates=True, binary=binary, resamples=500, seed=i).at(0.05)
-        drops += found.high < 0
-        gains += found.low > 0
-    return drops / sets, gains / sets
-
-
 @pytest.mark.parametrize(("tasks", "trials", "clustered"), [(10, 1, False), (50, 4, False), (48, 2, True)])
 def test_false_alarms_stay_below_their_level(tasks: int, trials: int, clustered: bool) -> None:
     """At most 2.5 % each way; the bound leaves three standard errors of the simulation."""
@@ -145,6 +127,12 @@ def test_false_alarms_stay_below_their_level(tasks: int, trials: int, clustered:
 @pytest.mark.parametrize("tasks", [10, 30, 100, 500])
 def test_false_alarms_over_the_whole_range(tasks: int, trials: int, clustered: bool) -> None:
     assert max(false_alarms(tasks, trials, clustered, 500, 2)) <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 500)
+
+
+def test_power_is_close_to_scipys_permutation_test_on_several_trials() -> None:
+    ours, exact = power(60, 4, 0.12, 60, 5)
+    assert exact > 0.4
+    assert abs(ours - exact) <= 0.1
 
 
 def test_power_is_that_of_the_exact_test() -> None:

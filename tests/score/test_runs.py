@@ -159,3 +159,12 @@ def test_commands(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "level seems to have changed" in shown
     assert run("prune", "--db", filled, "--keep", 0).exit_code == 0
     assert len(history(filled)) == 2
+
+
+def test_another_budget_is_a_change_of_the_protocol(tmp_path: Path) -> None:
+    table, database = tmp_path / "t.csv", tmp_path / "h.duckdb"
+    table.write_text("task_id,passed\n" + "".join(f"t{i},1\n" for i in range(40)))
+    for i, budget in enumerate(("10 turns", "30 turns")):
+        record(str(table), database, Reading({}, {}), RunFacts(f"2026-01-0{i + 1}", f"c{i}abc", budget=budget))
+    report = run_gate(GateQuestion("c0abc", "c1abc", history=database))
+    assert report.protocol_changes == ("budget: 10 turns → 30 turns",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,8 @@ def record(path: str, database: Path, reading: Reading, facts: RunFacts) -> tupl
     from tracegrade.store.runs import add_run
 
     side = load_side(path, reading, GradeBy())
+    if facts.budget is not None:
+        side = replace(side, protocol={**side.protocol, "budget": (facts.budget,)})
     document = slim(side)
     run = _run(side, document, path, facts)
     with Store.open(database) as store:
@@ -161,7 +163,7 @@ def _run(side: GateSide, document: str, path: str, facts: RunFacts) -> dict[str,
         "tools_sha256": part("tools_sha256"),
         "scaffold": part("scaffold"),
         "environment": part("environment"),
-        "budget": facts.budget or part("budget"),
+        "budget": part("budget"),
         "tasks_sha256": side.tasks_sha256,
         "rules_sha256": rules,
         "seed": facts.seed,

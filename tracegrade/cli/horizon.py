@@ -50,11 +50,12 @@ def horizon(
 ) -> None:
     """Fit METR's time horizon: the human minutes at which an agent succeeds half (80 %) of the time.
 
-    The table needs `human_minutes`; `cluster` is the family of tasks. Exit code 3 where no agent has a horizon.
+    The table needs `human_minutes`; `trial` tells runs of one task apart, `cluster` is the family of tasks. Exit code 3
+    where no agent has a horizon.
 
     \b
     Example:
-      tracegrade horizon runs.csv --agent alias --column passed=score_binarized --column cluster=task_family
+      tracegrade horizon runs.csv --agent alias --column passed=score_binarized --column trial=run_id
     """
     from tracegrade.app.outcome_table import parse_pairs
     from tracegrade.app.outcomes import Reading
