@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import generate, peers, stages
+from benchmarks import generate, peers, rules, stages
 from benchmarks.stages import Result, Stage, measure
 
 PROTO: dict[str, Stage] = {
@@ -76,4 +77,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["rules"]:
+        rules.main(sys.argv[2:])
+    else:
+        main()

@@ -2,10 +2,10 @@
 
     python -m benchmarks rules [--trajectories 50000] [--jobs 2]
 
-Both sides judge the same trajectories, made in batches that are not timed, and every verdict of the one is asserted to be
-that of the other. The loop knows that nothing is missing in these trajectories and that one clock orders them, and gives
-a bare word: it has neither the third value, nor findings, nor patterns. Then the rules alone are run by 1 … `--jobs`
-processes, each on its share of the batches.
+Both sides judge the same trajectories, made in batches that are not timed, and every verdict of the one is asserted to
+be that of the other. The loop knows that nothing is missing in these trajectories and that one clock orders them, and
+gives a bare word: it has neither the third value, nor findings, nor patterns. Then the rules alone are run by 1 …
+`--jobs` processes, each on its share of the batches.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tracegrade.model.trajectory import Step, Trajectory
 
 RULES = Path(__file__).with_name("rules.yaml")
 BATCH = 500
+MILESTONES = ("verify_identity", "get_order", "cancel_order", "refund")
 READING = ("list_orders", "check_policy", "search_faq", "get_user", "send_email")
 SAID = ("Please cancel it.", "yes, go on", "What does it cost?", "I confirm.", "Thank you")
 ANSWERED = ("Let me look.", "It has been refunded.", "Shall I cancel the order?", "Anything else?")
@@ -45,7 +46,7 @@ def trajectories(seed: int, count: int) -> list[Trajectory]:
 
 def _steps(rng: random.Random) -> Iterator[dict[str, Any]]:
     order = f"W{rng.randrange(10**6)}"
-    main = [
+    main: list[dict[str, Any]] = [
         {"tool": "verify_identity", "args": {"user": rng.randrange(10**6)}},
         {"tool": "get_order", "args": {"order_id": order}, "result": {"id": order, "total": 12.5}},
         {"message": "user", "text": rng.choice(SAID)},
@@ -59,9 +60,11 @@ def _steps(rng: random.Random) -> Iterator[dict[str, Any]]:
             continue
         if rng.random() < 0.4:
             yield {"message": "assistant", "text": rng.choice(ANSWERED)}
-        calls = [step]
-        for _ in range(rng.randrange(3)):
-            calls.append({"tool": rng.choice(READING), "args": {"page": rng.randrange(4)}, "status": _status(rng)})
+        calls: list[dict[str, Any]] = [step]
+        calls += [
+            {"tool": rng.choice(READING), "args": {"page": rng.randrange(4)}, "status": _status(rng)}
+            for _ in range(rng.randrange(3))
+        ]
         if "tool" in step and rng.random() < 0.1:
             calls.append(dict(step))
         if rng.random() < 0.2 and "tool" in step:
@@ -80,7 +83,7 @@ Word = str
 
 
 def _before(a: Step, b: Step) -> bool:
-    assert a.start_ns is not None and a.end_ns is not None and b.start_ns is not None and b.end_ns is not None  # noqa: PT018, S101
+    assert a.start_ns is not None and a.end_ns is not None and b.start_ns is not None and b.end_ns is not None  # noqa: PT018
     return a.end_ns <= b.start_ns and a.start_ns < b.end_ns
 
 
@@ -189,7 +192,9 @@ LOOP: dict[str, Callable[[Trajectory], Word]] = {
     "r5": lambda t: _word(not _good(t, "verify_identity")),
     "r6": lambda t: _word(len(_calls(t, "refund")) > 1),
     "r7": lambda t: _word(len(_calls(t)) > 30),
-    "r8": lambda t: _word(sum(bool(_good(t, n)) for n in ("verify_identity", "get_order", "cancel_order", "refund")) < 0),
+    "r8": lambda t: _word(
+        sum(bool(_good(t, n)) for n in ("verify_identity", "get_order", "cancel_order", "refund")) < 0
+    ),
     "r9": lambda t: _word(any("order_id" not in c.arguments for c in _calls(t, "refund")), _calls(t, "refund")),
     "r10": equal_calls,
     "r11": lambda t: _word(any(c.arguments["amount"] > 100_000 for c in _calls(t, "refund"))),
@@ -222,7 +227,7 @@ def compare(count: int) -> tuple[float, float, Counter[str]]:
         theirs += middle - start
         for trajectory, by_loop, by_rules in zip(batch, expected, results, strict=True):
             found = [r.result.verdict for r in by_rules]
-            assert found == by_loop, (trajectory, list(zip(by_rules, by_loop, strict=True)))  # noqa: S101
+            assert found == by_loop, (trajectory, list(zip(by_rules, by_loop, strict=True)))
             words.update(found)
     return ours, theirs, words
 
