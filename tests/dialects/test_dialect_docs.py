@@ -26,7 +26,6 @@ def test_the_table_of_dialects_is_of_the_code() -> None:
     assert text == script("dialect_docs").render(matrix=False), "run `python .ci/dialect_docs.py`"
 
 
-@pytest.mark.slow
 def test_the_table_of_stacks_is_computed_and_holds_no_wrong_cell(shared: Path) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     assert text == script("dialect_docs").render(matrix=True), "run `python .ci/dialect_docs.py`"
