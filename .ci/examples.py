@@ -1,6 +1,7 @@
 """Fills in what the examples of the documents print: every ```console block's `$ tracegrade …` is run.
 
-`| head -n N` at the end of a command keeps the first N lines, as it would in a shell.
+`| head -n N` at the end of a command keeps the first N lines, as it would in a shell. The commands of a document run in
+one folder that shows the repository; what they write there is thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
@@ -22,8 +25,16 @@ def documents() -> list[Path]:
 
 def render(text: str) -> str:
     """The text of a document with the output of every example as it is now."""
-    with contextlib.chdir(REPO):
+    with _folder() as folder, contextlib.chdir(folder):
         return BLOCK.sub(lambda block: "\n".join(map(_run, _commands(block.group()))), text)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        for path in REPO.iterdir():
+            (Path(folder) / path.name).symlink_to(path)
+        yield folder
 
 
 def _commands(block: str) -> list[str]:

@@ -82,7 +82,7 @@ def check(
 
     \b
     Example:
-      tracegrade check fixtures/traces/support-desk --invariants customer-support
+      tracegrade check fixtures/traces/support-desk.otlp.jsonl --invariants customer-support
     """
     from tracegrade.app.check import CheckOptions, run_check
     from tracegrade.config import load_config, pick
