@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.trajectory.test_shared_traces import STACKS, trajectories
+from tracegrade.checks.base import BUILT_IN
 from tracegrade.checks.load import parse_pack
 from tracegrade.checks.run import run_checks
 from tracegrade.model.verdict import CheckResult
@@ -27,23 +28,94 @@ invariants:
   - {id: only-named, kind: forbidden, why: not theirs, action: {tool: cancel_order, args: {order_id: {ne: W1}}}}
   - {id: refund-once, kind: count, why: once, action: {tool: refund, status: ok}, max: 1}
   - {id: two-lookups-at-once, kind: same_turn, why: one round, actions: [lookup], n: 2}
+  - {id: begins-with-verify, kind: first, why: a stranger, action: verify}
+  - {id: ends-with-refund, kind: last, why: nothing after the money, action: refund}
+  - {id: refunds-what-it-cancels, kind: follows, why: they paid, when: {tool: cancel_order, status: ok}, then: refund}
+  - id: reference
+    kind: sequence
+    why: the way it is done
+    mode: in_order
+    steps:
+      - {tool: verify_identity, args: {email: user@example.com}}
+      - {tool: get_order, args: {order_id: W1}}
+      - {tool: cancel_order, args: {order_id: W1}}
+      - {tool: refund, args: {order_id: W1, amount: 54.04}}
+  - {id: four-calls, kind: budget, why: no detours, tool_calls: 4}
+  - {id: thousand-tokens, kind: budget, why: they cost, input_tokens: 1000}
+  - id: names-its-order
+    kind: arguments
+    why: only W1 was meant
+    action: cancel
+    schema: {type: object, properties: {order_id: {const: W1}}, required: [order_id]}
+  - {id: no-repeats, kind: redundant, why: a loop, action: {tool: "*"}}
+  - {id: gets-over-errors, kind: recovery, why: the work must be done, action: cancel, must_succeed: true}
+  - {id: no-blind-retry, kind: recovery, why: it may have worked, action: cancel, max_retries: 0}
+  - id: refunds-the-total
+    kind: agreement
+    why: no other sum
+    action: refund
+    arg: amount
+    equals: {from: {tool: get_order, args: {order_id: W1}}, path: result.total}
+  - {id: no-refunds, kind: allowed, why: it may not pay, tools: [verify_identity, get_order, cancel_order]}
+  - {id: says-what-it-did, kind: claims, why: a lie, when: {matches: '(?i)is cancelled'}, requires: cancel}
+  - {id: leaves-w2, kind: untouched, why: not theirs, paths: [W2], in: [order_id], tools: [cancel_order]}
+  - {id: all-done, kind: progress, why: half is not done, milestones: [verify, lookup, cancel, refund], at_least: 1}
 """
 )
-TRUTH = {
-    "good": {
-        "verify-first": "pass",
-        "cancel-first": "pass",
-        "cancels": "pass",
-        "only-named": "pass",
-        "refund-once": "pass",
-    },
-    "claims_only": {"cancels": "fail", "only-named": "pass", "verify-first": "not_applicable"},
-    "extra_cancel": {"verify-first": "pass", "only-named": "fail", "cancels": "pass"},
-    "unverified": {"verify-first": "fail", "cancels": "pass", "only-named": "pass"},
-    "error_retry": {"verify-first": "pass", "cancel-first": "pass", "cancels": "pass", "refund-once": "pass"},
-    "parallel": {"cancels": "pass", "only-named": "pass", "two-lookups-at-once": "pass"},
+GOOD = {
+    "verify-first": "pass",
+    "cancel-first": "pass",
+    "cancels": "pass",
+    "only-named": "pass",
+    "refund-once": "pass",
+    "begins-with-verify": "pass",
+    "ends-with-refund": "pass",
+    "refunds-what-it-cancels": "pass",
+    "reference": "pass",
+    "four-calls": "pass",
+    "thousand-tokens": "pass",
+    "names-its-order": "pass",
+    "no-repeats": "pass",
+    "gets-over-errors": "not_applicable",
+    "no-blind-retry": "not_applicable",
+    "refunds-the-total": "pass",
+    "no-refunds": "fail",
+    "says-what-it-did": "pass",
+    "leaves-w2": "pass",
+    "all-done": "pass",
 }
-TRUTH["good_stream"] = TRUTH["http_retry"] = TRUTH["good"]
+"""The verdict of each rule on the run as it should be; below, what differs in other behaviours."""
+EXTRA = {rule: "fail" for rule in ("only-named", "names-its-order", "leaves-w2", "ends-with-refund", "four-calls")}
+TRUTH: dict[str, dict[str, str]] = {
+    "good": GOOD,
+    "good_stream": GOOD,
+    "http_retry": GOOD,
+    "claims_only": {
+        "verify-first": "not_applicable",
+        "cancels": "fail",
+        "only-named": "pass",
+        "reference": "fail",
+        "four-calls": "pass",
+        "thousand-tokens": "pass",
+        "says-what-it-did": "fail",
+        "all-done": "fail",
+    },
+    "extra_cancel": {**GOOD, **EXTRA, "refunds-what-it-cancels": "fail", "thousand-tokens": "fail"},
+    "unverified": {**GOOD, "verify-first": "fail", "begins-with-verify": "fail", "reference": "fail"},
+    "error_retry": {
+        **GOOD,
+        "four-calls": "fail",
+        "thousand-tokens": "fail",
+        "no-repeats": "fail",
+        "gets-over-errors": "pass",
+        "no-blind-retry": "fail",
+    },
+    "parallel": {
+        **{rule: verdict for rule, verdict in GOOD.items() if rule not in ("ends-with-refund", "reference")},
+        "two-lookups-at-once": "pass",
+        "four-calls": "fail",
+    },
+}
 RUNS = [
     (stack, behaviour)
     for stack, entry in STACKS.items()
@@ -60,8 +132,13 @@ def truths(stack: str, behaviour: str) -> dict[str, str] | None:
     if behaviour == "parallel":
         times = {c["name"]: c for c in STACKS[stack]["behaviours"][behaviour]["true_tool_calls"]}
         ordered = times["cancel_order"]["end_unix_nano"] <= times["refund"]["start_unix_nano"]
-        found["cancel-first"] = "pass" if ordered else "fail"
+        found["cancel-first"] = found["refunds-what-it-cancels"] = "pass" if ordered else "fail"
     return found
+
+
+def test_every_kind_of_rule_is_judged() -> None:
+    judged = {rule for verdicts in TRUTH.values() for rule in verdicts}
+    assert {i.kind.name for i in PACK.invariants if i.id in judged} == set(BUILT_IN)
 
 
 @pytest.mark.parametrize(("stack", "behaviour"), RUNS or [("absent", "absent")])
