@@ -85,7 +85,7 @@ GOOD = {
     "all-done": "pass",
 }
 """The verdict of each rule on the run as it should be; below, what differs in other behaviours."""
-EXTRA = {rule: "fail" for rule in ("only-named", "names-its-order", "leaves-w2", "ends-with-refund", "four-calls")}
+EXTRA = dict.fromkeys(("only-named", "names-its-order", "leaves-w2", "ends-with-refund", "four-calls"), "fail")
 TRUTH: dict[str, dict[str, str]] = {
     "good": GOOD,
     "good_stream": GOOD,
