@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import jsonschema
 import pytest
 import yaml
@@ -158,6 +159,31 @@ def test_a_sqlite_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
     (source.parent / "junk.db").write_text("no database")
     with pytest.raises(InputError, match=r"junk\.db"):
         redact(RedactOptions(also=[source.parent / "junk.db"], out=out))
+
+
+def test_a_duckdb_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
+    source, out = tmp_path / "in" / "state.duckdb", tmp_path / "out"
+    source.parent.mkdir()
+    with duckdb.connect(str(source)) as database:
+        database.execute(
+            'CREATE TABLE "od""d" '
+            "(id INTEGER PRIMARY KEY, email VARCHAR, n DECIMAL(9,2), stamp TIMESTAMP, more STRUCT(m VARCHAR), raw BLOB)"
+        )
+        for number in range(20):
+            row = [number, f"{number}.{SECRET}", 0.5, "2026-01-01 10:00:00", {"m": SECRET}, bytes([255, number])]
+            database.execute('INSERT INTO "od""d" VALUES (?, ?, ?, ?, ?, ?)', row)
+        database.execute('DELETE FROM "od""d" WHERE id > 15')
+    assert redact(RedactOptions(also=[source], check=True)).exit_code == 1
+    report = redact(RedactOptions(also=[source], out=out, check=True))
+    assert (report.left, report.exit_code) == ((), 0)
+    assert SECRET.encode() not in (out / "state.duckdb").read_bytes()
+    with duckdb.connect(str(out / "state.duckdb"), read_only=True) as database:
+        rows = database.execute('SELECT * FROM "od""d" ORDER BY id').fetchall()
+    assert [r[0] for r in rows] == list(range(16))
+    assert len({r[1] for r in rows}) == 16
+    assert {(str(r[2]), str(r[3])) for r in rows} == {("0.50", "2026-01-01 10:00:00")}
+    assert [r[5] for r in rows] == [bytes([255, number]) for number in range(16)]
+    assert len({r[4] for r in rows}) == 1
 
 
 def test_a_span_without_anything_is_unchanged(tmp_path: Path) -> None:

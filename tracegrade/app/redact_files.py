@@ -25,7 +25,7 @@ from tracegrade.replay.redact.redactor import Redactor
 
 ENDINGS: Final = (
     *(".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv", ".tsv", ".parquet", ".txt", ".md"),
-    *(".sqlite", ".sqlite3", ".db"),
+    *(".sqlite", ".sqlite3", ".db", ".duckdb"),
 )
 _STATE_REF = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -69,7 +69,9 @@ class FileRedactor:
     def _redacted(self, ending: str, content: bytes, path: Path) -> bytes:
         if ending == ".parquet":
             return self._parquet(content)
-        if ending in (".sqlite", ".sqlite3", ".db"):
+        if content[8:12] == b"DUCK":
+            return self._duckdb(path)
+        if ending in (".sqlite", ".sqlite3", ".db", ".duckdb"):
             return self._sqlite(content, path)
         text = _decoded(content, path)
         if ending in (".csv", ".tsv"):
@@ -131,6 +133,19 @@ class FileRedactor:
         out = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(new), out)
         return out.getvalue()
+
+    def _duckdb(self, path: Path) -> bytes:
+        """A DuckDB database with every cell redacted, and no trace of the old."""
+        from tracegrade.store.rewrite import rewrite_duckdb
+
+        if path.name.lower().endswith((".gz", ".zst", ".zstd")):
+            raise InputError(f"{path}: a compressed DuckDB database; unpack it first")
+
+        def redacted(row: dict[str, JSON]) -> dict[str, JSON]:
+            new: dict[str, JSON] = self._redactor.document(row, "cell")
+            return dict(zip(row, new.values(), strict=True))
+
+        return rewrite_duckdb(path, redacted)
 
     def _sqlite(self, content: bytes, path: Path) -> bytes:
         """A SQLite database with every text, number and text in bytes redacted, and no trace of the old."""
