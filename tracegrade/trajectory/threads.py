@@ -150,9 +150,10 @@ class Talk:
             elif not self._response(thread, key, part, open_calls, match) and match is None:
                 strays.append(part)
             previous = "call" if isinstance(part, CallPart) else "other"
-        for call in open_calls:
-            if not call.responded:
-                call.repeated = True
+        if not _cut(model):
+            for call in open_calls:
+                if not call.responded:
+                    call.repeated = True
         self._take_strays(thread, strays)
 
     def _take_strays(self, thread: Thread, strays: list[ResultPart]) -> None:
@@ -328,6 +329,14 @@ class Talk:
             thread.half_named += draft.call_id is None or not draft.tool
 
 
+def _cut(model: ModelDraft) -> bool:
+    """Whether a limit may have cut the model call's history, so that what is absent from it shows nothing."""
+    return any(
+        f.span.dropped_events > 0 or (f.span.dropped_attributes > 0 and f.flattened())
+        for f in (model.facts, *model.layers)
+    )
+
+
 def _answered_so(calls: list[CallDraft], part: ResultPart) -> CallDraft | None:
     """The call that an answer without an id repeats the answer of."""
     if part.id is not None:
@@ -386,7 +395,9 @@ def _half_named(part: CallPart, thread: Thread, at: int) -> int | None:
     key = _content_key(part.arguments)
     for i in range(at, len(thread.drafts)):
         draft = thread.drafts[i]
-        if not isinstance(draft, CallDraft) or (draft.call_id and part.id) or not draft.may_be(part.name):
+        if not isinstance(draft, CallDraft) or not draft.may_be(part.name):
+            continue
+        if draft.call_id and part.id and draft.call_id != part.id:
             continue
         if draft.call_id is None and part.id is None and draft.tool and part.name:
             continue
