@@ -192,6 +192,9 @@ def test_other_services_can_be_left_out() -> None:
 
 def test_the_conventions_know_every_published_change() -> None:
     assert list(versions()) == sorted(versions(), key=lambda v: [int(p) for p in v.split(".")])
+    assert versions() == ["1.26.0", "1.27.0", "1.28.0", "1.29.0", *(f"1.{n}.0" for n in range(30, 41)), "1.41.1"]
+    assert "mcp.method.name" in conventions("1.39").attributes.keys() - conventions("1.38").attributes.keys()
+    assert "azure.ai.openai" in conventions("1.35").attributes["gen_ai.system"].values
     old, new = conventions("1.36"), conventions("1.37")
     assert not old.attributes["gen_ai.system"].deprecated
     assert new.attributes["gen_ai.system"].replaced_by == "gen_ai.provider.name"
