@@ -23,8 +23,8 @@ def observation(**fields: Any) -> dict[str, Any]:
         "level": "DEFAULT",
         "statusMessage": None,
         "parentObservationId": "360aae9a7b9bc125",
-        "input": {"args": [], "kwargs": {"order_id": "W1"}},
-        "output": {"total": 54.04},
+        "input": {"args": [], "kwargs": {"order_id": "B7"}},
+        "output": {"total": 61.25},
         "metadata": None,
     } | fields
 
@@ -34,8 +34,8 @@ def test_an_observation_becomes_a_span() -> None:
     assert span.trace_id == "71ec39d0532b72c3192afc7e824d8d9d"
     assert (span.span_id, span.parent_span_id) == ("30f55b20c91fe7cc", "360aae9a7b9bc125")
     assert span.attributes["langfuse.observation.type"] == "tool"
-    assert json.loads(span.attributes["langfuse.observation.input"]) == {"args": [], "kwargs": {"order_id": "W1"}}
-    assert json.loads(span.attributes["langfuse.observation.output"]) == {"total": 54.04}
+    assert json.loads(span.attributes["langfuse.observation.input"]) == {"args": [], "kwargs": {"order_id": "B7"}}
+    assert json.loads(span.attributes["langfuse.observation.output"]) == {"total": 61.25}
     assert span.start_ns is not None
     assert span.end_ns is not None
     assert span.end_ns - span.start_ns == 150_000_000
@@ -55,8 +55,8 @@ def test_the_blob_storage_export_uses_other_names() -> None:
         "level": "ERROR",
         "status_message": "boom",
         "parent_observation_id": "360aae9a7b9bc125",
-        "input": '{"args":[],"kwargs":{"order_id":"W1"}}',
-        "output": '{"total":54.04}',
+        "input": '{"args":[],"kwargs":{"order_id":"B7"}}',
+        "output": '{"total":61.25}',
         "provided_model_name": "gpt-4o-mini",
         "usage_details": {"input": 3},
     }

@@ -106,7 +106,7 @@ def test_an_mlflow_trace_holds_the_run(format_files: Path) -> None:
     assert len({s.trace_id for s in sink.spans}) == 1
     assert f'"tr-{root.trace_id}"' == root.attributes["mlflow.traceRequestId"]
     assert tool.attributes["mlflow.spanType"] == '"TOOL"'
-    assert json.loads(tool.attributes["mlflow.spanInputs"]) == {"order_id": "W1"}
+    assert json.loads(tool.attributes["mlflow.spanInputs"]) == {"order_id": "B7"}
     assert chat.attributes["gen_ai.request.model"] == "gpt-4o-mini"
     assert {s.attributes["session.id"] for s in sink.spans} == {"conv-1"}
     assert root.attributes["task"] == "refund-5"

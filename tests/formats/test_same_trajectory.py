@@ -219,7 +219,7 @@ def test_langfuse_keeps_calls_arguments_results_and_status(
     found = one(path)
     shape = [(s.tool, s.call_id, s.arguments, s.status, s.executed) for s in expected.calls()]
     assert [(s.tool, s.call_id, s.arguments, s.status, s.executed) for s in found.calls()] == shape
-    assert found.calls()[0].result == {"order_id": "W1", "total": 54.04}
+    assert found.calls()[0].result == {"order_id": "B7", "total": 61.25}
     first, second = (s.index for s in found.calls())
     assert found.order.compare(first, second) in ("before", "unknown")
 
