@@ -17,7 +17,17 @@ from tracegrade.cli.main import COMMANDS
 from tracegrade.report.escape import printable
 
 REPO = Path(__file__).resolve().parent.parent
-MACHINE_PATH = re.compile(rb"(?<![A-Za-z0-9_./-])/(?:work|root|tmp|farm)/")
+MACHINE_PATH = re.compile(rb"(?<![A-Za-z0-9_./-])/(?:work|root|tmp|farm|home/[a-z])")
+EMAIL = re.compile(rb"[A-Za-z0-9._%+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})")
+RESERVED = re.compile(rb"(?:.*\.)?example\.[a-z.]+|.*\.(?:invalid|example|test)")  # RFC 2606, and `example` elsewhere
+HOST = re.compile(rb"https?://(?:[^/@\s\"']*@)?([A-Za-z0-9.-]*[A-Za-z0-9])")
+LOOPBACK = re.compile(rb"localhost|127\.0\.0\.1|0\.0\.0\.0|[A-Za-z0-9-]+")  # or a name without a domain
+STANDARDS = {
+    *(b"json-schema.org", b"json.schemastore.org", b"keepachangelog.com", b"opentelemetry.io", b"semver.org"),
+    *(b"www.apache.org", b"www.swebench.com", b"www.w3.org", b"docs.oasis-open.org", b"arxiv.org", b"doi.org"),
+}
+BYLINE = re.compile(rb"(?i)co-authored-by|generated (?:with|by) (?:claude|chatgpt|copilot|an? (?:ai|llm))|as an ai ")
+MACHINE = re.compile(rb'"(?:host\.(?:id|ip|mac)|process\.(?:owner|pid|command\w*|executable\.path)|user\.name)"')
 DOWNLOAD = re.compile(rb"https?://[^ \"']+\.(?:whl|tar\.gz|tgz)\b|https?://[^ \"']*(?:/simple\b|pypi|pythonhosted)")
 
 
@@ -52,6 +62,38 @@ def test_no_path_of_a_machine_stands_in_a_file() -> None:
 @needs_git
 def test_no_download_address_stands_in_a_file() -> None:
     assert [str(path) for path, data in texts() if DOWNLOAD.search(data)] == []
+
+
+@needs_git
+def test_every_address_of_a_person_is_an_example() -> None:
+    found = {(str(path), m[1]) for path, data in texts() for m in EMAIL.finditer(data)}
+    assert {(path, domain) for path, domain in found if not RESERVED.fullmatch(domain.lower())} == set()
+
+
+@needs_git
+def test_every_host_is_an_example_or_publishes_a_standard() -> None:
+    found = {(str(path), m[1].lower()) for path, data in texts() for m in HOST.finditer(data)}
+    assert {
+        (path, host)
+        for path, host in found
+        if not (RESERVED.fullmatch(host) or LOOPBACK.fullmatch(host) or host in STANDARDS)
+    } == set()
+
+
+@needs_git
+def test_no_file_says_what_wrote_it() -> None:
+    assert [str(path) for path, data in texts() if path != Path(__file__) and BYLINE.search(data)] == []
+
+
+@needs_git
+def test_no_bundled_trace_tells_of_the_machine_it_was_made_on() -> None:
+    bundled = [(p, d) for p, d in texts() if REPO / "fixtures" in p.parents]
+    assert len(bundled) > 30
+    assert [str(path) for path, data in bundled if MACHINE.search(data)] == []
+    names = {
+        m for _, data in bundled for m in re.findall(rb'"host\.name",\s*"value":\s*\{"stringValue":\s*"([^"]*)', data)
+    }
+    assert {name for name in names if not RESERVED.fullmatch(name)} == set()
 
 
 @needs_git
@@ -130,6 +172,20 @@ def test_the_wheel_holds_packs_schemas_and_types(tmp_path: Path) -> None:
             assert f"tracegrade/_data/{folder}/{path.name}" in held
     assert {"tracegrade/py.typed", "tracegrade/cli/main.py"} <= held
     assert not [name for name in held if name.startswith(("tests/", ".ci/"))]
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in REPO.glob("docs/*.md") if f"(docs/{path.name})" not in text] == []
+
+
+def test_every_extra_is_in_the_readme_and_in_the_message_of_who_needs_it() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (REPO / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (REPO / "tracegrade").rglob("*.py"))
+    for extra in project["optional-dependencies"]:
+        assert f"`tracegrade[{extra}]`" in text
+        assert f"pip install 'tracegrade[{extra}]'" in code
 
 
 def test_every_link_of_the_documents_leads_somewhere() -> None:

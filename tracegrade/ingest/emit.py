@@ -48,8 +48,8 @@ def emit_events(records: Sequence[LogRecord], target: str) -> int:
         return len(records)
     if find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise UsageError(
-            f"--emit-otel {target}: sending needs the package opentelemetry-exporter-otlp-proto-http; "
-            "install it, or give a file"
+            f"--emit-otel {target}: sending needs opentelemetry-exporter-otlp-proto-http: "
+            "pip install 'tracegrade[http]', or give a file"
         )
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 
