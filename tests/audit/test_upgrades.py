@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -99,3 +101,10 @@ def test_an_upgrade_is_told_as_what_it_is(shared: Path, pair: Pair) -> None:
     assert pair.renamed <= renamed
     assert {(c.rule, c.place.operation, c.attribute) for c in told if c.level == "error"} == pair.errors
     assert not {old for old, _ in renamed} & {a for _, _, a in pair.errors}
+
+
+def test_a_rename_says_from_what_to_what(shared: Path, run_cli: Callable[..., Any]) -> None:
+    folders = [shared / "traces" / n for n in ("traceloop-langgraph", "traceloop-langgraph-0.40")]
+    report = json.loads(run_cli("audit", folders[0], "--baseline", folders[1], "--format", "json").stdout)
+    told = {(f["expected"], f["observed"]) for f in report["findings"] if f["rule"] == "operation-renamed"}
+    assert told == {("chain", "execute_task"), ("invoke_workflow", "invoke_agent")}

@@ -374,6 +374,8 @@ def test_the_command(traffic: Path, tmp_path: Path) -> None:
     assert "10 of 40 trajectories" in result.output
     written = Manifest.model_validate_json((tmp_path / "s.jsonl.manifest.json").read_text())
     assert len(written.trajectories) == 10
+    twice = json.loads(run(traffic, "--size", 10, "--by", "tool", "--by", "error", "--format", "json").output)
+    assert twice["trajectories"] == json.loads(written.model_dump_json())["trajectories"]
     assert run(traffic, "--size", 1, "--since", "2030-01-01").exit_code == 3
     assert (
         run(traffic, "--size", 10, "--format", "json").output == run(traffic, "--size", 10, "--format", "json").output

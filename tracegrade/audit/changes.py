@@ -41,13 +41,19 @@ def _sighting(change: Change, comparison: Comparison | None) -> Sighting:
     return Sighting(
         _what(change) + noise,
         change.place,
-        expected=_share(change.before) if change.before[1] else None,
+        expected=(_share(change.before) if change.before[1] else None) or _old_name(change),
         observed=(_share(change.after) if change.after[1] else None) or change.now or None,
         key=f"{change.attribute}\x1f{change.now}",
         level=change.level,
         fix=content_fix(dialects[0]) if content and dialects else "",
         context=context,
     )
+
+
+def _old_name(change: Change) -> str | None:
+    if not change.rule.endswith("-renamed"):
+        return None
+    return change.attribute or change.place.operation
 
 
 def _share(share: tuple[int, int]) -> str:
