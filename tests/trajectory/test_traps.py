@@ -418,6 +418,21 @@ def test_an_attribute_limit_on_a_flattened_history_means_that_calls_may_be_missi
     assert build(span(1, "ChatCompletion", **llm)).complete is True
 
 
+def test_a_response_absent_from_a_cut_history_may_have_been_cut() -> None:
+    flat: dict[str, Any] = {"openinference__span__kind": "LLM", "llm__model_name": "m"}
+    first = span(2, "llm", 0, 10, **flat, **_flat_call("output", 0))
+    for dropped, executed in ((0, False), (9, None)):
+        again = span(3, "llm", 20, 30, **flat, dropped=dropped, **_flat_call("input", 0))
+        (call,) = build(first, again).calls()
+        assert (call.executed, call.call_id) == (executed, "c1"), dropped
+
+
+def _flat_call(side: str, index: int) -> dict[str, Any]:
+    base = f"llm__{side}_messages__{index}__message__"
+    call = f"{base}tool_calls__0__tool_call__"
+    return {f"{base}role": "assistant", f"{call}id": "c1", f"{call}function__name": "refund"}
+
+
 def test_content_uploaded_elsewhere_is_not_captured() -> None:
     t = build(chat(2, 10, 20, parent=None, gen_ai__input__messages_ref="s3://x", gen_ai__output__messages_ref="s3://y"))
     assert t.calls() == []

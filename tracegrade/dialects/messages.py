@@ -188,7 +188,19 @@ def _has_large_float(value: JSON) -> bool:
     return False
 
 
-_CONTAINERS = ("messages", "contents", "input", "prompt", "choices", "generations", "output", "response", "content")
+_CONTAINERS = (
+    "messages",
+    "contents",
+    "input",
+    "prompt",
+    "choices",
+    "candidates",
+    "generations",
+    "output",
+    "response",
+    "content",
+)
+_ANSWERS = frozenset({"choices", "candidates", "generations", "output", "response"})
 
 
 def _messages(value: JSON, default_role: str) -> Iterator[Message]:
@@ -217,7 +229,7 @@ def _messages(value: JSON, default_role: str) -> Iterator[Message]:
         for key in _CONTAINERS:
             inner = value.get(key)
             if isinstance(inner, (list, dict)) and inner:
-                role = "assistant" if key in ("choices", "generations", "output", "response") else default_role
+                role = "assistant" if key in _ANSWERS else default_role
                 yield from _messages(inner, role)
                 return
             if isinstance(inner, str) and inner and key in ("input", "prompt", "output", "content"):
@@ -229,6 +241,8 @@ def _messages(value: JSON, default_role: str) -> Iterator[Message]:
 
 _PART_KEYS = ("toolUse", "toolResult", "functionCall", "function_call", "functionResponse", "function_response")
 _ITEM_TYPES = ("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")
+_RUN_BY_PROVIDER = ("web_search", "file_search", "code_interpreter", "image_generation", "mcp")
+"""Tools of the Responses API that the provider runs: one item `NAME_call` holds the request and what came back."""
 
 
 def _is_message(value: dict[str, Any]) -> bool:
@@ -238,6 +252,7 @@ def _is_message(value: dict[str, Any]) -> bool:
         or ("kwargs" in value and "lc" in value)
         or "event.name" in value
         or kind in _ITEM_TYPES
+        or _hosted(value) is not None
         or (
             kind in ("human", "ai", "system", "tool", "function", "AIMessageChunk")
             and ("data" in value or "content" in value)
@@ -268,7 +283,7 @@ def _lost_role(value: dict[str, Any], default_role: str) -> str:
 
 
 def _is_part(value: dict[str, Any]) -> bool:
-    if "role" in value or value.get("type") in _ITEM_TYPES or "lc" in value:
+    if "role" in value or value.get("type") in _ITEM_TYPES or "lc" in value or _hosted(value) is not None:
         return False
     return (
         any(key in value for key in _PART_KEYS)
@@ -278,6 +293,8 @@ def _is_part(value: dict[str, Any]) -> bool:
             in (
                 "text",
                 "tool_use",
+                "server_tool_use",
+                "mcp_tool_use",
                 "tool_result",
                 "tool-call",
                 "tool-result",
@@ -288,7 +305,35 @@ def _is_part(value: dict[str, Any]) -> bool:
             )
             and "data" not in value
         )
+        or _is_result(value)
     )
+
+
+def _hosted(value: dict[str, Any]) -> str | None:
+    """The tool of an item of the OpenAI Responses API that another than the agent may run; None for any other."""
+    kind = value.get("type")
+    if not isinstance(kind, str) or "role" in value or kind in _ITEM_TYPES or "status" not in value:
+        return None
+    name = kind.removesuffix("_output").removesuffix("_call")
+    return name if kind.endswith(("_call", "_call_output")) and name != "tool" else None
+
+
+def _hosted_item(value: dict[str, Any], tool: str) -> Iterator[Message]:
+    call_id = _id(value.get("call_id") or value.get("id"))
+    failed = value.get("status") in ("failed", "incomplete") or bool(value.get("error"))
+    content: Any = next((value[k] for k in ("output", "outputs", "results", "result") if value.get(k)), MISSING)
+    if value["type"].endswith("_output"):
+        yield Message("tool", (ResultPart(call_id, None, result_content(content), failed),))
+        return
+    name = str(value.get("name") or tool)
+    asked: Any = value.get("arguments", value.get("action", MISSING))
+    if asked is MISSING:
+        asked = {k: value[k] for k in ("queries", "code", "operation") if k in value} or MISSING
+    by_provider = tool in _RUN_BY_PROVIDER
+    parts: tuple[Part, ...] = (CallPart(call_id, name, arguments_content(asked), by_provider),)
+    if by_provider and (failed or value.get("status") == "completed"):
+        parts += (ResultPart(call_id, name, result_content(content), failed),)
+    yield Message("assistant", parts)
 
 
 def _one(value: dict[str, Any], default_role: str) -> Iterator[Message]:
@@ -318,6 +363,8 @@ def _one(value: dict[str, Any], default_role: str) -> Iterator[Message]:
     elif kind in ("function_call_output", "custom_tool_call_output"):
         content = result_content(value.get("output", MISSING))
         yield Message("tool", (ResultPart(_id(value.get("call_id")), None, content, value.get("status") == "error"),))
+    elif (hosted := _hosted(value)) is not None:
+        yield from _hosted_item(value, hosted)
     elif isinstance(value.get("message"), dict) and "content" not in value and "parts" not in value:
         yield from _messages(
             {**value["message"], "role": value["message"].get("role", value.get("role"))}, default_role
@@ -394,6 +441,9 @@ def _all_calls(blocks: Any) -> bool:
     )
 
 
+_CALL_TYPES = frozenset(
+    {"tool_call", "tool-call", "tool_use", "server_tool_call", "server_tool_use", "mcp_tool_use", "function_call"}
+)
 _RESULT_TYPES = frozenset(
     {"tool_call_response", "tool_result", "tool-result", "server_tool_call_response", "function_call_output"}
 )
@@ -401,7 +451,7 @@ _RESULT_TYPES = frozenset(
 
 def _is_result(block: dict[str, Any]) -> bool:
     kind = block.get("type")
-    if kind is not None and kind in _RESULT_TYPES:
+    if isinstance(kind, str) and (kind in _RESULT_TYPES or kind.endswith("_tool_result")):
         return True
     return "toolResult" in block or "functionResponse" in block or "function_response" in block
 
@@ -415,9 +465,8 @@ def _call(call: dict[str, Any]) -> CallPart:
             arguments = function[key]
             break
     name = function.get("name") or call.get("toolName") or ""
-    return CallPart(
-        _id(call.get("id") or call.get("toolCallId") or call.get("call_id")), str(name), arguments_content(arguments)
-    )
+    call_id = _id(call.get("id") or call.get("toolCallId") or call.get("call_id"))
+    return CallPart(call_id, str(name), arguments_content(arguments), call.get("providerExecuted") is True)
 
 
 def _block(block: Any, parts: list[Part], texts: list[str]) -> None:
@@ -435,14 +484,12 @@ def _block(block: Any, parts: list[Part], texts: list[str]) -> None:
             texts.append(text)
         elif text is None:
             parts.append(TextPart(None))
-    elif kind in ("tool_call", "tool-call", "tool_use", "server_tool_call", "server_tool_use", "function_call"):
+    elif kind in _CALL_TYPES:
         part = _call(block)
         inner = block.get("server_tool_call")
         if isinstance(inner, dict):
             part = part._replace(arguments=arguments_content({k: v for k, v in inner.items() if k != "type"}))
-        parts.append(
-            part._replace(provider_executed=kind.startswith("server_") or block.get("providerExecuted") is True)
-        )
+        parts.append(part._replace(provider_executed=True) if kind.startswith(("server_", "mcp_")) else part)
     elif isinstance(block.get("toolUse"), dict):
         use = block["toolUse"]
         parts.append(

@@ -500,15 +500,7 @@ def vercel_output(span: Span) -> list[Message] | Any:
     calls = as_json(attributes.get("ai.response.toolCalls"))
     message: dict[str, Any] = {"role": "assistant", "content": text if isinstance(text, str) else ""}
     if isinstance(calls, list):
-        message["tool_calls"] = [
-            {
-                "id": c.get("toolCallId"),
-                "name": c.get("toolName"),
-                "arguments": c.get("input", c.get("args", MISSING)),
-            }
-            for c in calls
-            if isinstance(c, dict)
-        ]
+        message["tool_calls"] = calls
     return parse_messages([message], "assistant")
 
 

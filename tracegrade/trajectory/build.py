@@ -535,6 +535,8 @@ def _executed(built: _Built, call: CallDraft, sibling_turns: set[int]) -> Tri:
         return True if call.responded and call.after_user else None
     if call.responded:
         return True
+    if call.by_provider:
+        return None
     if call.repeated:
         return False
     if built.complete and isinstance(call.group, int) and call.group in sibling_turns:

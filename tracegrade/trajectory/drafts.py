@@ -48,7 +48,8 @@ class CallDraft(Draft):
     """One tool call, wherever it was seen; `tool` is empty while its name is not known.
 
     `asked_by` is the model call whose output asked for it; `group` names the turn where that model call is not
-    recorded. `repeated` is True once a later input repeated the request without a response.
+    recorded. `repeated` is True once a later input repeated the request without a response. `by_provider` is True for
+    a tool that the model's provider runs itself: no span and no response is to be expected of it.
     """
 
     tool: str = ""
@@ -61,6 +62,7 @@ class CallDraft(Draft):
     requested: bool = False
     responded: bool = False
     repeated: bool = False
+    by_provider: bool = False
     denied: str | None = None
     at_span: Facts | None = None
     failed: str | None = None

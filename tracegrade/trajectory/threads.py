@@ -314,6 +314,7 @@ class Talk:
             requested=True,
             trace_id=model.facts.span.trace_id,
         )
+        call.by_provider = part.provider_executed
         call.arguments.append((part.arguments, source))
         self.calls.append(call)
         if part.id is not None:

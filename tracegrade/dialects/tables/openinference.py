@@ -10,7 +10,7 @@ DIALECT = Dialect(
     checked="2026-11-30",
     marks=("attr:openinference.span.kind", "scope:openinference.instrumentation"),
     roles=(
-        ("@name", {"*._prepare_chat_with_tools": "chain"}),
+        ("@name", {"*._prepare_chat_with_tools": "chain", "handoff to *": "handoff"}),
         (
             "openinference.span.kind",
             {
