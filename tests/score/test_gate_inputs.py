@@ -231,3 +231,9 @@ def test_spans_are_told_by_their_beginning(tmp_path: Path, monkeypatch: pytest.M
     assert not may_be_results(real / "traces.jsonl.gz", PLAIN)
     side = load_side(str(files.spans), PLAIN, GradeBy(None, str(files.tasks), (str(files.trials), None)))
     assert len(side.trials) == 3
+
+
+def test_rates_of_a_sample_are_called_so(tmp_path: Path) -> None:
+    sampled = record(tmp_path, "a", [[1]] * 3, change=lambda span: {**span, "traceState": "ot=th:8"})
+    report = by_spans(sampled, record(tmp_path, "b", [[1]] * 3))
+    assert [(w.code, w.context) for w in report.warnings] == [("unweighted", {"side": "baseline", "count": 3})]

@@ -203,6 +203,7 @@ def side_of_check(path: str, document: Row, digest: str | None = None) -> GateSi
         kept["n_trajectories"],
         kept["lacking"],
         frozenset(d["name"] for d in document.get("dialects") or ()),
+        sampled=sum(w["context"]["traces"] for w in document.get("warnings") or () if w["code"] == "unweighted"),
         telemetry=None if telemetry is None else AuditProfile.model_validate(telemetry),
     )
 

@@ -133,6 +133,7 @@ def slim(side: GateSide) -> str:
         "protocol": {name: list(values) for name, values in sorted(side.protocol.items())},
         "evidence": {"n_trajectories": side.n_trajectories, "lacking": dict(sorted(side.lacking.items()))},
         "dialects": [{"name": name} for name in sorted(side.dialects)],
+        "warnings": [{"code": "unweighted", "context": {"traces": side.sampled}}] if side.sampled else [],
         "telemetry": None if side.telemetry is None else side.telemetry.model_dump(mode="json"),
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"))

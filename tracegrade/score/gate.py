@@ -377,4 +377,13 @@ def _side_warnings(baseline: GateSide, candidate: GateSide) -> list[Warned]:
                     context={"side": which, "count": number},
                 )
             )
+        if side.sampled:
+            warnings.append(
+                Warned(
+                    code="unweighted",
+                    message=f"{side.sampled} traces of the {which} stand for others that a sampler dropped: rates are "
+                    "of the sample, not weighted.",
+                    context={"side": which, "count": side.sampled},
+                )
+            )
     return warnings

@@ -55,6 +55,7 @@ class GateSide:
         lacking: kind of missing evidence → trajectories that lack it.
         dialects: instrumentations that the spans were read in.
         from_spans: whether `name` is a file of spans, or a database that holds them.
+        sampled: traces that stand for others which a sampler dropped; rates are not weighted for it.
         telemetry: what the spans carry, None where they were not at hand.
     """
 
@@ -70,6 +71,7 @@ class GateSide:
     lacking: Mapping[str, int] = field(default_factory=dict)
     dialects: frozenset[str] = frozenset()
     from_spans: bool = False
+    sampled: int = 0
     telemetry: AuditProfile | None = None
 
     @cached_property
