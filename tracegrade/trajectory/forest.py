@@ -22,6 +22,8 @@ _INSTANCE_KEYS = (
 )
 _ASYNC_KINDS = (4, 5)  # PRODUCER and CONSUMER: the parent does not wait for the child
 _MILLISECOND = 1_000_000
+MAX_DEPTH = 256
+"""Spans above one that are looked at. Without a limit, n spans each inside the one before would take n² steps."""
 
 
 class Forest:
@@ -60,13 +62,13 @@ class Forest:
         self._clock_cache: dict[tuple[int, str], Any] = {}
 
     def ancestors(self, facts: Facts) -> list[Facts]:
-        """The spans above one, nearest first; a cycle of parents ends at its first repetition."""
+        """The nearest `MAX_DEPTH` spans above one, nearest first; a cycle of parents ends at its first repetition."""
         known = self._ancestors.get(id(facts))
         if known is None:
             known = []
             seen = {(facts.span.trace_id, facts.span.span_id)}
             trace_id, parent = facts.span.trace_id, facts.span.parent_span_id
-            while parent is not None and (trace_id, parent) not in seen:
+            while parent is not None and (trace_id, parent) not in seen and len(known) < MAX_DEPTH:
                 seen.add((trace_id, parent))
                 above = self.by_key.get((trace_id, parent))
                 if above is None:
@@ -75,6 +77,23 @@ class Forest:
                 parent = above.span.parent_span_id
             self._ancestors[id(facts)] = known
         return known
+
+    def too_deep(self) -> list[Facts]:
+        """The spans with more than `MAX_DEPTH` spans above them."""
+        depths: dict[int, int] = {}
+        for f in self.facts:
+            chain: list[Facts] = []
+            walked: set[int] = set()
+            at: Facts | None = f
+            while at is not None and id(at) not in depths and id(at) not in walked:
+                walked.add(id(at))
+                chain.append(at)
+                at = self.by_key.get((at.span.trace_id, at.span.parent_span_id or ""))
+            depth = depths.get(id(at), -1)
+            for below in reversed(chain):
+                depth += 1
+                depths[id(below)] = depth
+        return [f for f in self.facts if depths[id(f)] > MAX_DEPTH]
 
     def nearest(self, facts: Facts, *roles: str) -> Facts | None:
         """The nearest span above one that has one of some roles."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracegrade.dialects.interpret import Facts
 from tracegrade.model.trajectory import Gap
 from tracegrade.trajectory.drafts import CallDraft, ModelDraft
-from tracegrade.trajectory.forest import Forest
+from tracegrade.trajectory.forest import MAX_DEPTH, Forest
 
 HIDING = frozenset(
     {
@@ -18,6 +18,7 @@ HIDING = frozenset(
         "dropped_attributes",
         "dropped_events",
         "content_cut",
+        "nested_too_deep",
     }
 )
 """Gaps behind which a step may be missing: a trajectory that has one is not complete."""
@@ -43,6 +44,12 @@ def structure_gaps(forest: Forest) -> list[Gap]:
             message = f"the root span {f.span.span_id} (`{f.span.name}`) never ended"
             gaps.append(Gap("unfinished_root", message, span_ids=(f.span.span_id,)))
     gaps += _dropped(forest)
+    deep = forest.too_deep()
+    if deep:
+        message = (
+            f"{len(deep)} spans lie more than {MAX_DEPTH} levels deep; what is further above them was not looked at"
+        )
+        gaps.append(Gap("nested_too_deep", message, len(deep), (deep[0].span.span_id,)))
     for f in forest.facts:
         span = f.span
         if span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns:
