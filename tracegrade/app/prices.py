@@ -150,6 +150,8 @@ def _wrong(entry: object) -> str | None:
         value = entry.get(part)
         if value is None and part in ("input", "output"):
             return f"`{part}` is missing"
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")
+        ):
             return f"`{part}` is `{value}`; expected a number, at least 0"
     return None
