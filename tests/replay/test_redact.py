@@ -407,6 +407,13 @@ def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
         redact(RedactOptions(**options))
 
 
+def test_rules_that_are_not_there_are_told_before_anything_is_written(repo_root: Path, tmp_path: Path) -> None:
+    spans, out = repo_root / "fixtures" / "traces" / "support-desk.otlp.jsonl", tmp_path / "out.jsonl"
+    with pytest.raises(UsageError, match=r"no-such-pack\.yaml"):
+        redact(RedactOptions(paths=[str(spans)], out=out, verify=["no-such-pack.yaml"]))
+    assert not out.exists()
+
+
 def test_a_short_secret_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEGRADE_REDACT_SECRET", "short")
     with pytest.raises(UsageError, match="at least 16"):

@@ -23,6 +23,7 @@ from tracegrade.app.trajectories import trajectories_from_paths
 from tracegrade.errors import UsageError
 from tracegrade.ingest.sdk import encode
 from tracegrade.model.replay import AgentReport, replay_agent_schema
+from tracegrade.model.values import canonical
 from tracegrade.replay import session as session_module
 from tracegrade.replay.faults import FaultPlan, RateLimited, emptied, malformed, parse_fault
 from tracegrade.replay.session import Session
@@ -121,6 +122,12 @@ def test_model_responses_follow_the_prompt_they_followed(shared: Path) -> None:
         here.respond(messages)
     with pytest.raises(ReplayMiss, match="follows this prompt"):
         session(record(trajectory)).respond([{"role": "user", "content": "something else"}])
+    tape = record(trajectory)
+    with pytest.raises(ReplayMiss, match="follows this prompt"):
+        session(tape).respond([*messages[:-1], messages[-1] | {"content": '{"error": "late"}'}])
+    (miss,) = tape.misses
+    assert miss.asked == {"users": list(tape.turns), "results": 4, "other_results": ['{"error":"late"}']}
+    assert miss.nearest["other_results"] == [canonical(trajectory.calls()[-1].result)]
 
 
 # ---------------------------------------------------------------------- faults

@@ -161,6 +161,10 @@ def _must_fit(options: RedactOptions) -> None:
         raise UsageError(f"--out {options.out}: this is an input; write to another file")
     if STDIN in options.paths and options.verify:
         raise UsageError("--verify reads the input twice and cannot read standard input")
+    if options.verify:
+        from tracegrade.checks.load import load_packs
+
+        load_packs(options.verify)  # a mistake in them is told before anything is written
 
 
 def _secret(path: Path | None) -> bytes:

@@ -7,6 +7,7 @@ recording that comes nearest: an error of the replay, never a score.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -140,8 +141,8 @@ class Tape:
         self.misses.append(
             MissReport(
                 what=what,
-                asked={"users": list(users), "results": len(results)},
-                nearest=None if nearest is None else {"users": list(nearest.users), "results": len(nearest.results)},
+                asked=_prompt(users, results, nearest.results if nearest else results),
+                nearest=None if nearest is None else _prompt(nearest.users, nearest.results, results),
             )
         )
         raise ReplayMiss(what)
@@ -177,8 +178,18 @@ def _plain_text(content: JSON) -> str:
     return content if isinstance(content, str) else canonical(content)
 
 
-def _distance(response: ModelResponse, users: Sequence[str], results: Sequence[str]) -> int:
-    return abs(len(response.users) - len(users)) + len(set(response.results) ^ set(results))
+def _prompt(users: Sequence[str], results: Sequence[str], others: Sequence[str]) -> JSON:
+    """A prompt in a report of a miss: what users said, how many results there were, and those the other lacks."""
+    shown: dict[str, JSON] = {"users": list(users), "results": len(results)}
+    if own := sorted((Counter(results) - Counter(others)).elements()):
+        shown["other_results"] = list(own)
+    return shown
+
+
+def _distance(response: ModelResponse, users: Sequence[str], results: Sequence[str]) -> tuple[int, int]:
+    """How many messages apart two prompts are, then how many results differ."""
+    apart = abs(len(response.users) - len(users)) + abs(len(response.results) - len(results))
+    return apart, len(set(response.results) ^ set(results))
 
 
 def _shown(value: JSON) -> str:
