@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -103,7 +104,7 @@ def test_items_that_the_agent_runs_come_back_in_its_next_input() -> None:
     assert (call.executed, call.result) == (True, "a.txt")
 
 
-def vercel(*calls: dict[str, Any]) -> list[Step]:
+def vercel(*calls: dict[str, Any]) -> Sequence[Step]:
     model = span(
         2,
         "ai.generateText.doGenerate",
