@@ -59,7 +59,7 @@ class View:
         has_prior: whether an earlier part of the conversation exists that may hold steps that are not shown.
     """
 
-    # `_plain`: every call bears a name, ran and ended for certain, so that a plain pattern is decided by an index alone.
+    # `_plain`: every call bears a name, ran and ended for certain; then the index alone decides a plain pattern.
     __slots__ = (
         "_by_kind",
         "_by_tool",
