@@ -27,9 +27,8 @@ def longest_run(
     sure = set(everything.yes)
     if not certain and not possible:
         return 0, 0, []
-    for a, b in pairwise(members):
-        if view.order.compare(a, b) == "unknown":
-            return min(len(certain), 1), len(certain) + len(possible), sorted(certain)[:1]
+    if _undecided(view, everything, members):
+        return min(len(certain), 1), len(certain) + len(possible), sorted(certain)[:1]
     low: list[int] = []
     current: list[int] = []
     high = longest = 0
@@ -49,3 +48,11 @@ def longest_run(
             low = list(current)
         high = max(high, longest)
     return len(low), high, low
+
+
+def _undecided(view: View, everything: Matches, members: list[int]) -> bool:
+    """Whether the order of some neighbours is undecided, asked once for all groups of the same steps."""
+    key = ("neighbours", id(everything))
+    if key not in view.cache:  # the steps are kept with the answer, so that their identity stays theirs
+        view.cache[key] = everything, any(view.order.compare(a, b) == "unknown" for a, b in pairwise(members))
+    return view.cache[key][1]  # type: ignore[index, no-any-return]
