@@ -47,13 +47,13 @@ def extra_stacks(stack: Any) -> tuple[Any, ...]:
             "langgraph-openinference",
             (*langchain, "openinference-instrumentation-langchain"),
             "drive_langgraph.py",
-            ("openinference.instrumentation.langchain",),
+            ("openinference.instrumentation.langchain", "LangChainInstrumentor"),
         ),
         stack(
             "langgraph-openllmetry",
             (*langchain, "opentelemetry-instrumentation-langchain"),
             "drive_langgraph.py",
-            ("opentelemetry.instrumentation.langchain",),
+            ("opentelemetry.instrumentation.langchain", "LangchainInstrumentor"),
         ),
         stack(
             "smolagents-openinference",
