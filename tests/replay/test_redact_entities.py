@@ -173,12 +173,16 @@ def test_a_duckdb_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
             row = [number, f"{number}.{SECRET}", 0.5, "2026-01-01 10:00:00", {"m": SECRET}, bytes([255, number])]
             database.execute('INSERT INTO "od""d" VALUES (?, ?, ?, ?, ?, ?)', row)
         database.execute('DELETE FROM "od""d" WHERE id > 15')
+        database.execute("CREATE SCHEMA more; CREATE TABLE more.notes AS SELECT 1 AS n, ? AS note", [SECRET])
     assert redact(RedactOptions(also=[source], check=True)).exit_code == 1
     report = redact(RedactOptions(also=[source], out=out, check=True))
     assert (report.left, report.exit_code) == ((), 0)
     assert SECRET.encode() not in (out / "state.duckdb").read_bytes()
     with duckdb.connect(str(out / "state.duckdb"), read_only=True) as database:
         rows = database.execute('SELECT * FROM "od""d" ORDER BY id').fetchall()
+        ((n, note),) = database.execute("SELECT * FROM more.notes").fetchall()
+    assert n == 1
+    assert note.startswith("⟦email:")
     assert [r[0] for r in rows] == list(range(16))
     assert len({r[1] for r in rows}) == 16
     assert {(str(r[2]), str(r[3])) for r in rows} == {("0.50", "2026-01-01 10:00:00")}

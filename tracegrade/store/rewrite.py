@@ -40,26 +40,31 @@ def rewrite_duckdb(path: Path, change: Callable[[Row], Row]) -> bytes:
                 for connection in (old, new):
                     connection.execute("SET enable_external_access = false")
                 listed = old.execute(
-                    "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' AND NOT internal ORDER BY 1"
+                    "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal ORDER BY ALL"
                 ).fetchall()
-                for (name,) in listed:
-                    _table(old, new, name, change)
+                for schema, name in listed:
+                    _table(old, new, schema, name, change)
         except duckdb.Error as error:
             raise InputError(f"{path}: cannot be read as a DuckDB database: {str(error).splitlines()[0]}") from None
         return target.read_bytes()
 
 
 def _table(
-    old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, name: str, change: Callable[[Row], Row]
+    old: duckdb.DuckDBPyConnection,
+    new: duckdb.DuckDBPyConnection,
+    schema: str,
+    name: str,
+    change: Callable[[Row], Row],
 ) -> None:
+    whole = f"{quoted(schema)}.{quoted(name)}"
     described = old.execute(
-        "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name = 'main' AND table_name = ? "
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE schema_name = ? AND table_name = ? "
         "ORDER BY column_index",
-        [name],
+        [schema, name],
     ).fetchall()
     columns = [column for column, _ in described]
     types = dict(described)
-    cells = [list(row) for row in old.execute(f"SELECT * FROM {quoted(name)}").fetchall()]
+    cells = [list(row) for row in old.execute(f"SELECT * FROM {whole}").fetchall()]
     rows = [[_json(v) for v in row] for row in cells]
     changed = [list(change(dict(zip(columns, row, strict=True))).values()) for row in rows]
     for i, column in enumerate(columns):
@@ -71,16 +76,17 @@ def _table(
             cell[i] = json.dumps(new_row[i]) if nested and new_row[i] is not None else new_row[i]
     keys = old.execute(
         "SELECT constraint_column_names FROM duckdb_constraints() "
-        "WHERE table_name = ? AND schema_name = 'main' AND constraint_type = 'PRIMARY KEY'",
-        [name],
+        "WHERE table_name = ? AND schema_name = ? AND constraint_type = 'PRIMARY KEY'",
+        [name, schema],
     ).fetchall()
     parts = [f"{quoted(column)} {types[column]}" for column in columns]
     if keys:
         parts.append(f"PRIMARY KEY ({', '.join(map(quoted, keys[0][0]))})")
-    new.execute(f"CREATE TABLE {quoted(name)} ({', '.join(parts)})")
+    new.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+    new.execute(f"CREATE TABLE {whole} ({', '.join(parts)})")
     if cells:
         marks = ", ".join("?" for _ in columns)
-        new.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", cells)
+        new.executemany(f"INSERT INTO {whole} VALUES ({marks})", cells)
 
 
 def _json(value: Any) -> JSON:
