@@ -406,11 +406,16 @@ def test_a_command_that_cannot_be_started_is_named(tmp_path: Path, run_cli: Any)
     assert "no-such-program" in run.stderr
 
 
+def _heed_signals() -> None:
+    """A job that a shell put into the background is born deaf to SIGINT, and so are the children of its tests."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_loses_nothing_that_was_acknowledged(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "spans.jsonl"
     words = tracegrade("receive", "--out", out, "--http-port", "0", "--grpc-port", "0")
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_signals)
     assert process.stderr is not None
     head = process.stderr.readline()
     port = int(head.split("http://127.0.0.1:")[1].split(",")[0].split(";")[0])
