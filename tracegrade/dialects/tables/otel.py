@@ -33,6 +33,11 @@ DIALECT = Dialect(
                 "completion": "model",
                 "message": "model",
                 "responses": "model",
+                # Semantic Kernel and the Agent Framework before their first releases.
+                "chat.completions": "model",
+                "chat.streaming_completions": "model",
+                "text.completions": "model",
+                "text.streaming_completions": "model",
                 "execute_tool": "tool",
                 "invoke_agent": "agent",
                 "invoke_workflow": "workflow",
