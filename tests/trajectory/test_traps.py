@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.trajectory.spans import (
     REGISTRY,
     TRACE,
@@ -825,18 +823,3 @@ def test_a_negative_cost_is_no_cost() -> None:
 def test_nothing_here_is_a_gen_ai_span() -> None:
     plain = without(span(1, "GET /", 0, 10), "x")
     assert build(plain).steps == ()
-
-
-@pytest.mark.parametrize(
-    ("block", "result"),
-    [
-        ({"json": {"booked": True}}, {"booked": True}),
-        ({"text": "booked"}, "booked"),
-        ({"text": '{"booked": true}'}, {"booked": True}),
-    ],
-)
-def test_one_content_block_of_strands_is_the_result(block: dict[str, Any], result: Any) -> None:
-    choice = SpanEvent("gen_ai.choice", 20, {"message": json.dumps([block]), "id": "c1"})
-    t = build(agent(), tool(2, "book", 10, 20, call_id="c1", events=(choice,), scope="strands.telemetry.tracer"))
-    (call,) = t.calls()
-    assert (call.result, call.status) == (result, "ok")

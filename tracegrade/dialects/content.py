@@ -106,24 +106,9 @@ def arguments_content(value: JSON) -> Content:
 def result_content(value: JSON) -> Content:
     """A result as recorded: parsed where its text is a JSON object or array, else the text.
 
-    A result that is one content block of Bedrock's Converse API (Strands writes them) is what the block holds.
-
     >>> result_content('{"a": 1}').value, result_content("4").value, result_content('"done"').value
     ({'a': 1}, '4', 'done')
-    >>> result_content('[{"json": {"a": 1}}]').value, result_content([{"text": "done"}]).value
-    ({'a': 1}, 'done')
     """
-    content = _whole_result(value)
-    held = content.value
-    if type(held) is list and len(held) == 1 and type(held[0]) is dict and len(held[0]) == 1:
-        if "json" in held[0]:
-            return Content("captured", held[0]["json"])
-        if isinstance(held[0].get("text"), str):
-            return _whole_result(held[0]["text"])
-    return content
-
-
-def _whole_result(value: JSON) -> Content:
     if value is MISSING:
         return NOT_CAPTURED
     if not isinstance(value, str):
