@@ -23,6 +23,8 @@ SPOOL_ENDING = ".received.jsonl"
 """Added to the name of a database: what was received and is not in it yet, after a crash too."""
 
 _GRACE_S = 10.0
+_LOOK_S = 0.2
+"""Seconds between two looks at whether a signal came."""
 _SIGNAL_VARIABLES = ("ENDPOINT", "PROTOCOL", "HEADERS", "COMPRESSION", "CERTIFICATE", "INSECURE")
 
 
@@ -173,8 +175,12 @@ class _Ending:
         self._child: subprocess.Popen[bytes] | None = None
 
     def wait(self) -> None:
-        """Until a signal comes."""
-        self._asked.wait()
+        """Until a signal comes.
+
+        In short waits: one that arrives just before a wait for ever would be noted and wake nothing.
+        """
+        while not self._asked.wait(_LOOK_S):
+            pass
 
     def watch(self, child: subprocess.Popen[bytes]) -> None:
         """Pass signals on to a process from now on."""
@@ -218,7 +224,11 @@ def _run(options: ReceiveOptions, where: Listening, ending: _Ending) -> int:
     except OSError as error:
         raise UsageError(f"`{options.command[0]}` cannot be started: {error.strerror or error}") from error
     ending.watch(child)
-    return child.wait()
+    while True:
+        try:
+            return child.wait(_LOOK_S)
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def exporter_environment(environment: Mapping[str, str], where: Listening, protocol: Protocol) -> dict[str, str]:
