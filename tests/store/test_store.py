@@ -13,6 +13,7 @@ from tests.trajectory.spans import TRACE, agent, tool
 from tracegrade.app.check import CheckOptions, run_check
 from tracegrade.app.load import load, load_spans
 from tracegrade.errors import StoreError, UsageError
+from tracegrade.ingest import ReadOptions
 from tracegrade.model.span import Span, SpanEvent, SpanLink
 from tracegrade.store import Store
 
@@ -165,3 +166,18 @@ def test_an_older_database_is_brought_up_to_date(tmp_path: Path) -> None:
         assert store.count("runs") == 0
         assert store.count("gradings") == 1
         assert store.count("trajectories") == 1
+
+
+def test_a_trace_that_a_limit_cut_proves_nothing_by_what_it_lacks(tmp_path: Path) -> None:
+    database = tmp_path / "cut.duckdb"
+    options = CheckOptions(
+        paths=(str(GOOD),), invariants=("customer-support",), db=str(database), read=ReadOptions(max_spans_per_trace=4)
+    )
+    whole = run_check(replace(options, db=None, read=None)).trajectories[0]
+    for again in (options, replace(options, paths=(), read=None)):
+        (trajectory,) = run_check(again).trajectories
+        assert not trajectory.complete
+        assert "content_cut" in {g.code for g in trajectory.gaps}
+        before = {r.id: r.verdict for r in whole.invariants}
+        assert all(r.verdict in (before[r.id], "unknown") or r.scope == "seen" for r in trajectory.invariants)
+        assert trajectory.verdict == "unknown"

@@ -83,6 +83,7 @@ def iter_trajectories(
     registry = _registry(options)
     waiting: list[Part] = []
     recurring = store.recurring(registry.plain_keys("conversation_id"))
+    cut = store.cut_traces()
     rejoin = options.group_by in ("auto", "conversation")
     detached = store.detached_call_ids(registry.plain_keys("call_id")) if rejoin else set()
     for spans in _all_traces(store):
@@ -99,7 +100,7 @@ def iter_trajectories(
             len(parts) == 1 and parts[0].key is None and parts[0].history is None and not _may_join(parts[0], recurring)
         )
         if alone:
-            built = _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest)
+            built = _trajectory(registry, options, Group((parts[0],), "trace"), spans, forest, cut)
             lost = _lost_calls(parts[0], built, forest, detached) if detached else None
             if lost is None:
                 yield built
@@ -113,7 +114,7 @@ def iter_trajectories(
         some = groups[start : start + _GROUPS_AT_ONCE]
         traces = _traces_of(store, {p.trace_id for g in some for p in g.parts})
         for found in some:
-            yield _trajectory(registry, options, found, _spans_of(traces, registry, options, found), None)
+            yield _trajectory(registry, options, found, _spans_of(traces, registry, options, found), None, cut)
 
 
 def _all_traces(store: Store) -> Iterator[list[Span]]:
@@ -185,7 +186,12 @@ def _spans_of(
 
 
 def _trajectory(
-    registry: Registry, options: TrajectoryOptions, found: Group, spans: Sequence[Span], forest: Forest | None
+    registry: Registry,
+    options: TrajectoryOptions,
+    found: Group,
+    spans: Sequence[Span],
+    forest: Forest | None,
+    cut: Mapping[str, int],
 ) -> Trajectory:
     first = found.parts[0]
     identity = min(p.trace_id for p in found.parts)
@@ -199,6 +205,7 @@ def _trajectory(
         conversation_id=found.conversation_id or first.conversation_id,
         joined_by=found.joined_by,
         forest=forest,
+        left_out=sum(cut.get(trace_id, 0) for trace_id in {p.trace_id for p in found.parts}) if cut else 0,
     )
     task = _attribute_text(built, options.task_key)
     trial = _attribute_text(built, options.trial_key)

@@ -113,6 +113,10 @@ class Store:
         """
         return read_traces(self._connection, trace_ids)
 
+    def cut_traces(self) -> dict[str, int]:
+        """Traces of which a limit left spans out when they were loaded, with how many."""
+        return dict(self._connection.execute("SELECT trace_id, left_out FROM cut_traces").fetchall())
+
     def recurring(self, keys: Sequence[str]) -> set[str]:
         """Values, as text, that any of some span attributes has in more than one trace.
 

@@ -143,6 +143,11 @@ class Loading:
         long = self._connection.execute(statement("long_traces"), {"limit": self._limit}).fetchall()
         for trace_id, count in long:
             self._connection.execute(statement("cut_trace"), {"trace_id": trace_id, "limit": self._limit})
+            self._connection.execute(
+                "INSERT INTO cut_traces VALUES (?, ?) "
+                "ON CONFLICT DO UPDATE SET left_out = greatest(left_out, excluded.left_out)",
+                [trace_id, count - self._limit],
+            )
             reason = (
                 f"the trace has {count:,} spans; the first {self._limit:,} by start, end and id were kept "
                 "(max_spans_per_trace)"

@@ -91,6 +91,7 @@ def build_trajectory(
     conversation_id: str | None = None,
     joined_by: str = "trace",
     forest: Forest | None = None,
+    left_out: int = 0,
 ) -> Trajectory:
     """The trajectory of one trial.
 
@@ -102,6 +103,7 @@ def build_trajectory(
         conversation_id: the conversation that its traces were joined by, if any.
         joined_by: `trace`, `conversation` or the attribute that decided what belongs together.
         forest: the spans already read, where the caller has done so.
+        left_out: spans of its traces that a limit of the readers left out.
     """
     options = options or BuildOptions()
     forest = forest if forest is not None else Forest(spans, registry)
@@ -131,6 +133,9 @@ def build_trajectory(
     ]
     built = _Built(forest, talk, models, calls, others, warnings, usages)
     built.gaps = gap_rules.structure_gaps(forest)
+    if left_out:
+        message = f"a limit of the readers left out {left_out:,} spans of this trace (max_spans_per_trace)"
+        built.gaps.append(Gap("content_cut", message, left_out))
     silent = talk.uncovered()
     not_recorded = gap_rules.calls_not_recorded(forest, models, calls, silent)
     if not_recorded is not None:
