@@ -82,8 +82,6 @@ def audited(shared: Path, stack: str) -> AuditReport:
 
 @pytest.mark.parametrize("stack", sorted(EXPECTED))
 def test_a_stack_has_the_findings_of_its_manifest_and_no_error(shared: Path, stack: str) -> None:
-    if not (shared / "traces" / stack).is_dir():
-        pytest.skip(f"no traces of {stack}")
     from tracegrade.audit.catalog import rules
 
     families = {r.id: r.family for r in rules()}
