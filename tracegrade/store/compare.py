@@ -59,12 +59,17 @@ def read_duckdb(path: Path) -> dict[str, TableData]:
 
 def _duckdb_table(connection: duckdb.DuckDBPyConnection, name: str) -> TableData:
     rows = connection.sql(f"SELECT * FROM {quoted(name)}").to_arrow_table()
+    return TableData(rows, primary_key(connection, "main", name), dict.fromkeys(rows.column_names, "plain"))
+
+
+def primary_key(connection: duckdb.DuckDBPyConnection, schema: str, table: str) -> tuple[str, ...]:
+    """The columns of a table's primary key, none where it has none."""
     found = connection.execute(
         "SELECT constraint_column_names FROM duckdb_constraints() "
-        "WHERE table_name = ? AND schema_name = 'main' AND constraint_type = 'PRIMARY KEY'",
-        [name],
+        "WHERE table_name = ? AND schema_name = ? AND constraint_type = 'PRIMARY KEY'",
+        [table, schema],
     ).fetchall()
-    return TableData(rows, tuple(found[0][0]) if found else (), dict.fromkeys(rows.column_names, "plain"))
+    return tuple(found[0][0]) if found else ()
 
 
 @dataclass(slots=True)

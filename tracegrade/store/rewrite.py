@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegrade.errors import InputError
 from tracegrade.model.values import JSON
+from tracegrade.store.compare import primary_key
 from tracegrade.store.queries import quoted
 
 if TYPE_CHECKING:
@@ -74,14 +75,10 @@ def _table(
         types[column] = "JSON" if nested else "VARCHAR"
         for cell, new_row in zip(cells, changed, strict=True):
             cell[i] = json.dumps(new_row[i]) if nested and new_row[i] is not None else new_row[i]
-    keys = old.execute(
-        "SELECT constraint_column_names FROM duckdb_constraints() "
-        "WHERE table_name = ? AND schema_name = ? AND constraint_type = 'PRIMARY KEY'",
-        [name, schema],
-    ).fetchall()
+    key = primary_key(old, schema, name)
     parts = [f"{quoted(column)} {types[column]}" for column in columns]
-    if keys:
-        parts.append(f"PRIMARY KEY ({', '.join(map(quoted, keys[0][0]))})")
+    if key:
+        parts.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
     new.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
     new.execute(f"CREATE TABLE {whole} ({', '.join(parts)})")
     if cells:
