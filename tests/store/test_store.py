@@ -181,3 +181,10 @@ def test_a_trace_that_a_limit_cut_proves_nothing_by_what_it_lacks(tmp_path: Path
         before = {r.id: r.verdict for r in whole.invariants}
         assert all(r.verdict in (before[r.id], "unknown") or r.scope == "seen" for r in trajectory.invariants)
         assert trajectory.verdict == "unknown"
+    with Store.open(database) as store:
+        load_spans(store, [])
+        assert list(store.cut_traces().values()) == [6]
+        copy = tmp_path / "again.jsonl"
+        copy.write_bytes(GOOD.read_bytes() + b"\n")
+        load(store, [str(copy)])
+        assert store.cut_traces() == {}

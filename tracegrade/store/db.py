@@ -115,7 +115,11 @@ class Store:
 
     def cut_traces(self) -> dict[str, int]:
         """Traces of which a limit left spans out when they were loaded, with how many."""
-        return dict(self._connection.execute("SELECT trace_id, left_out FROM cut_traces").fetchall())
+        rows = self._connection.execute(
+            "SELECT c.trace_id, c.spans_found - count(*) AS left_out "
+            "FROM cut_traces c JOIN span_rows s USING (trace_id) GROUP BY c.trace_id, c.spans_found HAVING left_out > 0"
+        ).fetchall()
+        return dict(rows)
 
     def recurring(self, keys: Sequence[str]) -> set[str]:
         """Values, as text, that any of some span attributes has in more than one trace.

@@ -145,8 +145,8 @@ class Loading:
             self._connection.execute(statement("cut_trace"), {"trace_id": trace_id, "limit": self._limit})
             self._connection.execute(
                 "INSERT INTO cut_traces VALUES (?, ?) "
-                "ON CONFLICT DO UPDATE SET left_out = greatest(left_out, excluded.left_out)",
-                [trace_id, count - self._limit],
+                "ON CONFLICT DO UPDATE SET spans_found = greatest(spans_found, excluded.spans_found)",
+                [trace_id, count],
             )
             reason = (
                 f"the trace has {count:,} spans; the first {self._limit:,} by start, end and id were kept "
