@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracegrade.dialects.content import Content, best
+from tracegrade.dialects.evaluations import Evaluation
 from tracegrade.dialects.interpret import Facts
 from tracegrade.dialects.messages import Message
+from tracegrade.model.trajectory import StepKind
 from tracegrade.model.values import canonical
 from tracegrade.trajectory.order import Interval
 
@@ -105,3 +107,19 @@ class MessageDraft(Draft):
     said_by: ModelDraft | None = None
     beside_call: bool = False
     source: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class SpanDraft(Draft):
+    """An agent, hand-over, retrieval, guardrail or evaluation span."""
+
+    facts: Facts = None  # type: ignore[assignment]
+    kind: StepKind = "agent"
+
+
+@dataclass(slots=True, eq=False)
+class EvaluationDraft(Draft):
+    """A result that an evaluation event recorded about a span."""
+
+    facts: Facts = None  # type: ignore[assignment]
+    said: Evaluation = None  # type: ignore[assignment]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tracegrade.dialects.interpret import Facts
-from tracegrade.trajectory.build import input_of
+from tracegrade.trajectory.models import input_of
 from tracegrade.trajectory.threads import Item, items_of
 
 
