@@ -823,3 +823,49 @@ def test_a_negative_cost_is_no_cost() -> None:
 def test_nothing_here_is_a_gen_ai_span() -> None:
     plain = without(span(1, "GET /", 0, 10), "x")
     assert build(plain).steps == ()
+
+
+def test_a_tool_on_a_lagging_host_is_the_call_that_was_asked_for() -> None:
+    ask = asks(("c1", "book", {"room": 7}))
+    t = build(
+        agent(),
+        chat(2, 100, 120, [HELLO], [ask]),
+        tool(3, "book", 10, 20, arguments={"room": 7}, result="done", resource={"host.name": "other"}),
+        chat(4, 200, 220, [HELLO, ask, answers("c1", "done")], [says("assistant", "ok")]),
+    )
+    assert [(c.tool, c.call_id, c.turn, c.result) for c in t.calls()] == [("book", "c1", 0, "done")]
+
+
+def test_equal_requests_take_the_spans_that_gave_their_answers() -> None:
+    first, again = asks(("c1", "look", {})), asks(("c2", "look", {}))
+    history = [HELLO, first, answers("c1", "closed")]
+    t = build(
+        agent(),
+        chat(2, 10, 20, [HELLO], [first]),
+        tool(3, "look", 400, 410, arguments={}, result="closed"),  # its clock is ahead
+        chat(4, 40, 50, history, [again]),
+        tool(5, "look", 60, 70, arguments={}, result="open"),
+        chat(6, 80, 90, [*history, again, answers("c2", "open")], [says("assistant", "ok")]),
+    )
+    assert [(c.call_id, c.result, c.span_ids) for c in sorted(t.calls(), key=lambda c: c.call_id or "")] == [
+        ("c1", "closed", (f"{3:016x}",)),
+        ("c2", "open", (f"{5:016x}",)),
+    ]
+
+
+def test_a_request_whose_answer_was_lost_comes_after_those_before_it() -> None:
+    first, again = asks((None, "look", {})), asks((None, "look", {}))
+    t = build(
+        agent(),
+        chat(2, 10, 20, [HELLO], [first]),
+        tool(3, "look", 25, 30, arguments={}, status=2),
+        tool(5, "look", 60, 70, arguments={}, result="open"),
+        chat(
+            6,
+            80,
+            90,
+            [HELLO, first, answers(None, "closed"), again, answers(None, "open")],
+            [says("assistant", "ok")],
+        ),
+    )
+    assert [(c.status, c.span_ids) for c in t.calls()] == [("error", (f"{3:016x}",)), ("ok", (f"{5:016x}",))]

@@ -131,7 +131,16 @@ def join(requests: list[CallDraft], spans: list[CallDraft]) -> tuple[list[CallDr
             continue
         free[chosen.tool].remove(chosen)
         _merge(chosen, span)
-    return requests + left, warnings
+    # A tool on a host whose clock lags starts before it was asked for: what then fits one request only is that one.
+    apart = []
+    for span in left:
+        chosen = None if span.call_id and not made_up else _late(_candidates(free, span), span)
+        if chosen is None:
+            apart.append(span)
+            continue
+        free[chosen.tool].remove(chosen)
+        _merge(chosen, span)
+    return requests + apart, warnings
 
 
 def _candidates(free: dict[str, list[CallDraft]], span: CallDraft) -> Sequence[CallDraft]:
@@ -174,8 +183,24 @@ def _by_order(candidates: Sequence[CallDraft], span: CallDraft) -> CallDraft | N
     ]
     exact = [c for c in fitting if wanted is not None and c.arguments_key() == wanted]
     pool = exact or fitting
+    result = span.result_key() if len(pool) > 1 else None
+    if result is not None:  # of equal requests, the one that was answered with what this span gave back
+        pool = [c for c in pool if c.result_key() == result] or pool
     # The history of earlier turns comes last: a span of this trajectory more likely runs what it asked for itself.
-    return min(pool, key=lambda c: (c.early, _asked_at(c)), default=None)
+    return min(pool, key=lambda c: (c.early, _known_at(c)), default=None)
+
+
+def _known_at(request: CallDraft) -> int:
+    """By when a request is known to have been made: where its answer is not recorded, by the history that shows it."""
+    shown = request.asked_by or request.seen_by
+    return shown.start if shown is not None else 0
+
+
+def _late(candidates: Sequence[CallDraft], span: CallDraft) -> CallDraft | None:
+    """The one request, equal in what it asked for, that a span without an id can have run whatever the clocks say."""
+    key = span.arguments_key()
+    equal = [c for c in candidates if key is not None and c.arguments_key() == key and c.trace_id == span.trace_id]
+    return equal[0] if len(equal) == 1 else None
 
 
 def _merge(request: CallDraft, span: CallDraft) -> None:
