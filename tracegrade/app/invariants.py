@@ -164,7 +164,8 @@ def tests_text(tests: Sequence[PackTest]) -> str:
             lines.append(f"  {failure.where}{name}: rule `{failure.rule}` says {verdict}, expected {failure.expected}")
             lines += [f"      {f.message}" for f in failure.result.result.findings[:3]]
         for rule, missing in test.untested:
-            lines.append(f"  warning: rule `{rule}` has no example that is {' and none that is '.join(missing)}")
+            lacks = " and none that ".join("is violated" if word == "violated" else word for word in missing)
+            lines.append(f"  warning: rule `{rule}` has no example that {lacks}")
     return printable("\n".join(lines), newlines=True)
 
 

@@ -77,7 +77,7 @@ def note_unsure_trigger(
 
 def expected_of(action: Action, search: Search) -> str:
     """What the rule asks for, in words."""
-    told = f"every `{action.label}` has a `{search.action.label}` {search.word} it"
+    told = f"every `{action.label}` has `{search.action.label}` {search.word} it"
     if search.same is not None:
         told += f" with {describe_same(search.same)}"
     if search.within is not None:
@@ -89,7 +89,7 @@ def prior_finding(view: View, action: Action, step: int, role: str, expected: st
     """The finding for a restrained step that stands only in the recorded history."""
     return make_finding(
         view,
-        f"{name_of(view.steps[step])} happened earlier in this conversation, in a trace that is not loaded",
+        f"{name_of(view.steps[step])} happened earlier in this conversation, in a trace outside this trajectory",
         [(step, role)],
         expected=expected,
         observed=f"`{action.label}` in the history of the first model call; a history may lack steps",

@@ -32,7 +32,7 @@ NEXT_ACTION = {
     "name": "Record the name of the step.",
     "definitions": "Record the tool definitions (`gen_ai.tool.definitions`).",
     "usage": "Record token usage on every model call, and load a price table for cost.",
-    "prior": "Load the earlier traces of this conversation together with this one.",
+    "prior": "Load the earlier traces of this conversation too, and join them (`--group-by`).",
     "search": "Make the rule's patterns narrower, so that fewer assignments are possible.",
 }
 

@@ -88,7 +88,7 @@ def _judge_own(view: View, params: Precedes, search: Search) -> CheckResult:
             codes,
             make_finding(
                 view,
-                f"cannot tell whether every `{params.then.label}` has a `{params.first.label}` of its own before it",
+                f"cannot tell whether every `{params.then.label}` has its own `{params.first.label}` before it",
                 [(t, "then") for t in loose[:3]],
                 expected=expected,
                 observed="undecided matches or order leave more than one answer",

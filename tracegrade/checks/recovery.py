@@ -76,7 +76,7 @@ def check_recovery(view: View, params: Recovery) -> CheckResult:
             ["prior"],
             make_finding(
                 view,
-                f"{name_of(view.steps[index])} failed earlier in this conversation, in a trace that is not loaded",
+                f"{name_of(view.steps[index])} failed earlier in this conversation, in a trace outside this trajectory",
                 [(index, "error")],
                 expected=expected,
                 observed="an error in the history of the first model call",

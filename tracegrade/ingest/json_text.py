@@ -312,6 +312,9 @@ class _Scanner:
 def describe(doc: Any) -> str:
     """What a document that no reader knows looks like, for a message."""
     if isinstance(doc, dict):
+        schema = doc.get("schema")
+        if isinstance(schema, str) and schema.startswith("tracegrade/"):
+            return f"what tracegrade itself wrote (`{schema[:60]}`), where spans are read"
         keys = ", ".join(f"`{str(k)[:40]}`" for k in list(doc)[:6])
         return f"a JSON object with the keys {keys}" if keys else "an empty JSON object"
     if isinstance(doc, list):

@@ -26,8 +26,10 @@ def inspect_text(report: InspectReport, *, style: bool = False, width: int = 100
     """
     screen = Screen(style=style, width=width)
     shown = report.inputs if len(report.inputs) <= 20 else _worst(report.inputs)
+    told = False
     for item in shown:
-        _input(screen, item)
+        _input(screen, item, brief=told)
+        told = told or item.error is not None
     if len(shown) < len(report.inputs):
         screen.line(f"and {len(report.inputs) - len(shown)} more files (all of them with --format json)")
     if report.contents.spans or report.contents.log_records:
@@ -43,10 +45,12 @@ def _worst(inputs: Sequence[InspectedInput]) -> list[InspectedInput]:
     return sorted(inputs, key=lambda i: (i.error is None, not i.skipped, not i.warnings))[:10]
 
 
-def _input(screen: Screen, item: InspectedInput) -> None:
+def _input(screen: Screen, item: InspectedInput, *, brief: bool) -> None:
+    """One input; `brief` once the formats that are expected were told."""
     screen.line(Styled(item.path, "bold"), f"  {_size(item.size)}" if item.size else "")
     if item.error is not None:
-        screen.prose(Styled("cannot be read:", "bad"), item.error.removeprefix(f"{item.path}: "))
+        why = item.error.removeprefix(f"{item.path}: ")
+        screen.prose(Styled("cannot be read:", "bad"), why.partition("; expected")[0] if brief else why)
         return
     if item.format is None:
         screen.line("  empty: nothing to grade")

@@ -154,7 +154,7 @@ def _details(step: StepReport) -> list[list[str]]:
     if step.score is not None:
         pairs.append(("score", json_text(step.score)))
     if step.prior:
-        pairs.append(("prior", "happened earlier in the conversation, in a trace that is not loaded"))
+        pairs.append(("prior", "happened earlier in the conversation, in a trace outside this trajectory"))
     pairs += [(f"{name} from", source) for name, source in sorted(step.sources.items())]
     return [[printable(name), _bounded(text)] for name, text in pairs]
 

@@ -51,7 +51,9 @@ def emptiness(
         share = side.scored_share()
         decided = any(row.passed is not None for row in side.invariants)
         if not side.counts.n.any() and not (unpaired and decided):
-            reasons.append(f"the {which} has no scored trial")
+            advice = "grade trials with `tracegrade check … --tasks FILE --trials FILE`"
+            advice += "" if unpaired or not decided else ", or compare the rates of rules with --unpaired"
+            reasons.append(f"the {which} has no scored trial: {advice}")
         elif share is not None and share < min_coverage:
             excluded = ", ".join(f"{number} {reason}" for reason, number in side.counts.excluded_total().items())
             reasons.append(
