@@ -167,7 +167,7 @@ class Search:
         if self.side == "before" and view.has_prior:
             codes.append("prior")
             told = (
-                f"no `{self.action.label}` was seen; the conversation began earlier, in a trace outside this trajectory"
+                f"no `{self.action.label}` was seen; the conversation began in a trace outside this trajectory"
             )
         else:
             told = f"no `{self.action.label}` was seen {self.word} it, but one may have gone unrecorded"
