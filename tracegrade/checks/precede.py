@@ -166,9 +166,7 @@ class Search:
         codes = unseen_codes(view, self.action.proof)
         if self.side == "before" and view.has_prior:
             codes.append("prior")
-            told = (
-                f"no `{self.action.label}` was seen; the conversation began in a trace outside this trajectory"
-            )
+            told = f"no `{self.action.label}` was seen; the conversation began in a trace outside this trajectory"
         else:
             told = f"no `{self.action.label}` was seen {self.word} it, but one may have gone unrecorded"
         return Story("unseen:" + ",".join(codes), told, [], codes)
