@@ -165,13 +165,14 @@ def _csv(path: str, data: bytes) -> Table:
         ) from error
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
-        header = next(reader)
+        header = next(reader, [])
         rows = list(_csv_rows(path, reader, header))
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: not a readable CSV file: {error}") from error
     if len(header) < 2:
+        first = "".join(header)[:40]
         raise InputError(
-            f"{path}: a text of one column (`{header[0][:40]}`); expected CSV with the columns task_id, trial, passed"
+            f"{path}: a text of one column (`{first}`); expected CSV with the columns task_id, trial, passed"
         )
     doubled = sorted({name for name in header if header.count(name) > 1})
     if doubled:

@@ -81,11 +81,15 @@ def role_of(name: Any, default: str) -> str:
     return ROLES.get(text, text) if text else default
 
 
+_NOTHING = frozenset({"null", "None", "undefined", "true", "false", "0", "NaN", "...", "…", "[]", '""', '[""]', "{}"})
+"""Texts that stand where messages would, and are none: values of other types, and what a cut left."""
+
+
 def parse_messages(value: JSON, default_role: str = "user") -> list[Message] | None:
     """Messages from any known shape; None where the value holds none (not recorded, redacted, or cut)."""
     if not isinstance(value, str):
         return _parsed(value, default_role)
-    if value in REDACTED_TEXTS:
+    if value in REDACTED_TEXTS or value.strip() in _NOTHING:
         return None
     if value.lstrip()[:1] not in ("{", "[", '"'):
         return [Message(default_role, (TextPart(value),))] if value else None
@@ -114,7 +118,8 @@ def _parsed(value: JSON, default_role: str) -> list[Message] | None:
         found = list(_messages(value, default_role))
     except RecursionError:
         return None
-    return found if found or value == [] else None
+    # Messages of a role and nothing else (`content: null`, `parts: []`) are what a setting that drops content leaves.
+    return found if any(m.parts for m in found) or value == [] else None
 
 
 def _object_of(text: str) -> JSON:
@@ -210,7 +215,7 @@ def _messages(value: JSON, default_role: str) -> Iterator[Message]:
             return
         for item in value:
             if isinstance(item, str):
-                yield Message(default_role, (TextPart(item),))
+                yield Message(default_role, (TextPart(item),) if item else ())
             else:
                 yield from _messages(item, default_role)
     elif isinstance(value, dict):
@@ -532,4 +537,6 @@ def _result(block: dict[str, Any]) -> ResultPart:
 
 
 def _id(value: Any) -> str | None:
-    return str(value) if value not in (None, "") and not isinstance(value, (dict, list)) else None
+    if value in (None, "") or isinstance(value, (dict, list)) or (isinstance(value, str) and value in REDACTED_TEXTS):
+        return None
+    return str(value)

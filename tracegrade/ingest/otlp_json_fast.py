@@ -117,7 +117,7 @@ class FastJsonDecoder:
                     for span in scope_spans.spans:
                         attributes.append(self._attributes(span.attributes))
                         rows.append(self._row(span, origin, where))
-        except (msgspec.MsgspecError, orjson.JSONDecodeError, UnicodeDecodeError, ValueError, _Odd):
+        except (msgspec.MsgspecError, orjson.JSONDecodeError, UnicodeDecodeError, ValueError, RecursionError, _Odd):
             return False
         self._intake.add_spans(rows, attributes)
         return True

@@ -149,9 +149,10 @@ def _equal_recorded(value: JSON, wanted: JSON) -> bool:
 
 def _as_float(value: JSON) -> float | None:
     try:
-        return float(value)
+        measured = float(value)
     except (TypeError, ValueError):
         return None
+    return measured if math.isfinite(measured) else None
 
 
 def _unit(value: JSON) -> float | None:

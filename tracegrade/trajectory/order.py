@@ -64,6 +64,15 @@ def _ends_before(a: Interval, b: Interval) -> bool:
     return a.end <= b.start and (b.end is None or a.start < b.end)
 
 
+def _not_informed(a: Interval, b: Interval) -> bool:
+    """Whether it is certain that neither of two steps knew of the other: one turn, or an end that came too late.
+
+    A result that no input shows may still have been there: then nothing is known.
+    """
+    first = min(a, b, key=lambda i: i.start)
+    return a.start == b.start or first.end is not None
+
+
 def _overlap(a: Interval, b: Interval) -> bool:
     """Whether two intervals of one clock certainly overlap."""
     slack = max(a.tick, b.tick) - 1
@@ -188,7 +197,7 @@ class Order(StepOrder):
     def _concurrent(self, a: int, b: int, relation: Relation) -> bool:
         x, y = self._placements[a], self._placements[b]
         if relation == "informed":
-            return any(clock in y.talk for clock in x.talk)
+            return any(clock in y.talk and _not_informed(i, y.talk[clock]) for clock, i in x.talk.items())
         if a in y.inside or b in x.inside:
             return True
         if relation == "started":

@@ -231,10 +231,7 @@ class Talk:
         """Gives a result to the call that it answers; False where none is known."""
         call: CallDraft | None = None
         if part.id is not None:
-            for candidate in reversed(open_calls):
-                if candidate.call_id == part.id:
-                    call = candidate
-                    break
+            call = _of_id(open_calls, part.id)
             if call is None and match is None:
                 known = [c for c in self.by_id.get(part.id, ()) if not c.responded]
                 call = known[0] if known else None
@@ -336,6 +333,15 @@ def _cut(model: ModelDraft) -> bool:
         f.span.dropped_events > 0 or (f.span.dropped_attributes > 0 and f.flattened())
         for f in (model.facts, *model.layers)
     )
+
+
+def _of_id(calls: list[CallDraft], call_id: str) -> CallDraft | None:
+    """The latest request with an id; of several in one turn, the first that still waits for its answer."""
+    last = next((c for c in reversed(calls) if c.call_id == call_id), None)
+    if last is None:
+        return None
+    turn = [c for c in calls if c.call_id == call_id and c.asked_by is last.asked_by and c.group is last.group]
+    return next((c for c in turn if not c.responded), last)
 
 
 def _answered_so(calls: list[CallDraft], part: ResultPart) -> CallDraft | None:
