@@ -206,6 +206,7 @@ def _trajectory(
         joined_by=found.joined_by,
         forest=forest,
         left_out=sum(cut.get(trace_id, 0) for trace_id in {p.trace_id for p in found.parts}) if cut else 0,
+        left_apart=found.ambiguous,
     )
     task = _attribute_text(built, options.task_key)
     trial = _attribute_text(built, options.trial_key)

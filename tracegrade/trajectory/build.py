@@ -59,6 +59,7 @@ def build_trajectory(
     joined_by: str = "trace",
     forest: Forest | None = None,
     left_out: int = 0,
+    left_apart: bool = False,
 ) -> Trajectory:
     """The trajectory of one trial.
 
@@ -71,6 +72,7 @@ def build_trajectory(
         joined_by: `trace`, `conversation` or the attribute that decided what belongs together.
         forest: the spans already read, where the caller has done so.
         left_out: spans of its traces that a limit of the readers left out.
+        left_apart: whether it continues a run of which it is not known which one.
     """
     options = options or BuildOptions()
     forest = forest if forest is not None else Forest(spans, registry)
@@ -105,8 +107,14 @@ def build_trajectory(
         built.gaps.append(Gap("content_cut", message, left_out))
     silent = talk.uncovered()
     not_recorded = gap_rules.calls_not_recorded(forest, models, calls, silent)
-    if not_recorded is not None:
-        built.gaps.append(not_recorded)
+    found = (
+        not_recorded,
+        gap_rules.run_goes_on(forest, models, calls),
+        gap_rules.history_undated([c for c in calls if c.early and c in talk.undated]),
+    )
+    built.gaps += [g for g in found if g is not None]
+    if left_apart:
+        built.gaps.append(Gap("left_apart", "its messages continue more than one run; which one is not known"))
     built.complete = not any(g.code in gap_rules.HIDING for g in built.gaps)
     built.gaps += gap_rules.content_gaps(calls, silent)
     steps, order = steps_of(built, options.result_errors)

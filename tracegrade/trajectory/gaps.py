@@ -19,6 +19,9 @@ HIDING = frozenset(
         "dropped_events",
         "content_cut",
         "nested_too_deep",
+        "run_goes_on",
+        "history_undated",
+        "left_apart",
     }
 )
 """Gaps behind which a step may be missing: a trajectory that has one is not complete."""
@@ -153,6 +156,37 @@ def content_gaps(calls: Sequence[CallDraft], silent: Sequence[ModelDraft]) -> li
 
 def _n(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def run_goes_on(forest: Forest, models: Sequence[ModelDraft], calls: Sequence[CallDraft]) -> Gap | None:
+    """The gap of a run of which this is a piece: its last model call asked for calls of which nothing is seen.
+
+    Only where no span stands around the model calls: a client library writes a trace for each, so what the calls gave
+    and what came after stand in another trace. A run that an agent span holds ends where that span ends.
+    """
+    if not models or any(f.role in ("agent", "workflow", "chain") for f in forest.facts):
+        return None
+    last = max(models, key=lambda m: m.start)
+    asked = [c for c in calls if c.asked_by is last]
+    if not asked or any(c.spans or c.responded or c.has_result() for c in asked):
+        return None
+    span_id = last.facts.span.span_id
+    message = (
+        f"the last model call ({span_id}) asked for tool calls of which nothing is seen: the run goes on elsewhere"
+    )
+    return Gap("run_goes_on", message, len(asked), (span_id,))
+
+
+def history_undated(undated: Sequence[CallDraft]) -> Gap | None:
+    """The gap of calls that a history holds of which nobody knows whether this run made them or one before it."""
+    if not undated:
+        return None
+    spans = tuple(dict.fromkeys(c.seen_by.facts.span.span_id for c in undated if c.seen_by is not None))
+    message = (
+        f"{_n(len(undated), 'tool call')} of the history may be of this run or of one before it: "
+        "the messages of earlier model calls are not recorded"
+    )
+    return Gap("history_undated", message, len(undated), spans)
 
 
 _CALL_FINISH = ("tool_call", "tool_calls", "tool-calls", "tool_use", "finishreason.tool_calls", "function_call")

@@ -50,6 +50,7 @@ class Talk:
     by_id: dict[str, list[CallDraft]] = field(default_factory=dict)
     n_turns: int = 0
     joined_by_order: int = 0
+    undated: list[CallDraft] = field(default_factory=list)
 
     def hear(self, model: ModelDraft) -> None:
         """Takes one model call: aligns its input, then adds its output. Call in order of start."""
@@ -212,6 +213,8 @@ class Talk:
             return call
         call = self._new_call(part, model, "input message")
         call.early = early
+        if early and thread.last_model is not None:
+            self.undated.append(call)
         call.seen_by = model
         call.after_user = after_user
         call.group = group
