@@ -167,6 +167,14 @@ class TestTexts:
         text = json.dumps(many(3)).replace('"name": "span 1"', f'"name": "span 1", "x": {deep}')
         assert [s.name for s in reader.read(text.encode())] == ["span 0", "span 2"]
 
+    def test_arrays_nested_in_a_value_cost_one_value_and_no_line(self, reader: Reader) -> None:
+        value = '{"arrayValue":{"values":[' * 450 + '{"intValue":"1"}' + "]}}" * 450
+        document = many(3)
+        document["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["attributes"][0]["value"] = "deep"
+        text = json.dumps(document).replace('"deep"', value)
+        found, _, _ = reader.load("\n".join([json.dumps(many(1)), text]).encode())
+        assert {"span 0", "span 2"} <= {s.name for s in found}
+
     def test_a_document_too_large_to_hold_gives_the_same_spans(
         self, reader: Reader, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -161,6 +161,31 @@ def test_a_sqlite_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
         redact(RedactOptions(also=[source.parent / "junk.db"], out=out))
 
 
+def test_a_sqlite_schema_holds_no_secret_either(tmp_path: Path) -> None:
+    source, out = tmp_path / "in" / "state.db", tmp_path / "out"
+    source.parent.mkdir()
+    with closing(sqlite3.connect(source)) as database:
+        database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT)")
+        database.execute(f"CREATE VIEW mine AS SELECT * FROM orders WHERE state = '{SECRET}'")
+        database.execute(
+            f"CREATE TRIGGER t AFTER INSERT ON orders BEGIN UPDATE orders SET state = '{SECRET}' WHERE id = -1; END"
+        )
+        database.execute("INSERT INTO orders VALUES (1, 'open')")
+        database.commit()
+    report = redact(RedactOptions(also=[source], out=out, check=True))
+    assert any("views" in w for w in report.warnings)
+    written = out / "state.db"
+    assert SECRET.encode() not in written.read_bytes()
+    with closing(sqlite3.connect(written)) as database:
+        assert database.execute("SELECT * FROM orders").fetchall() == [(1, "open")]
+    with closing(sqlite3.connect(source)) as database:
+        database.execute(f"CREATE TABLE people (email TEXT DEFAULT '{SECRET}')")
+        database.commit()
+    assert redact(RedactOptions(also=[source], check=True)).exit_code == 1
+    with pytest.raises(InputError, match=r"definition of table `people`"):
+        redact(RedactOptions(also=[source], out=out))
+
+
 def test_a_duckdb_state_without_a_trace_of_the_old(tmp_path: Path) -> None:
     source, out = tmp_path / "in" / "state.duckdb", tmp_path / "out"
     source.parent.mkdir()

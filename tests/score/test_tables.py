@@ -121,6 +121,8 @@ def test_a_threshold_makes_scores_results(tmp_path: Path) -> None:
         (b"  \n", "empty"),
         (b"\xff\xfe\x00bin", "neither JSON"),
         (b"just a text\n", "one column"),
+        (b"\xef\xbb\xbf", "column"),
+        (b"\xef\xbb\xbf\n", "column"),
         (b"task_id,passed\na,1\nb\n", r"t:3: 1 cells; expected 2"),
         (b'{"task_id": "a", "passed": 1}\n{broken\n', "t:2"),
         (b"[1, 2]", r"\[0\]"),

@@ -133,11 +133,17 @@ def test_traces_of_one_model_call_each_join_by_their_messages() -> None:
         ]
     apart, _ = read(*a, *b)
     assert len(apart) == 6
+    # The first two pieces of each run asked for calls that only the next trace answers.
+    assert [t.complete for t in apart] == [False, False, False, False, True, True]
+    assert [{g.code for g in t.gaps} & {"run_goes_on"} for t in apart[:4]] == [{"run_goes_on"}] * 4
+    assert all(t.complete for t in read(*a, *b, group_by="messages")[0])
 
 
 def test_equal_histories_of_two_runs_are_not_guessed_at() -> None:
     found, seen = read(*_looped("a", 1000, ids=False), *_looped("b", 1010, ids=False), group_by="messages")
     assert len(found) == 6
+    assert sum("left_apart" in {g.code for g in t.gaps} for t in found) == 4
+    assert [t.complete for t in found] == [False] * 6
     assert seen.joined == ["4 traces were left apart: their messages continue more than one run"]
 
 

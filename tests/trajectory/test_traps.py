@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.trajectory.spans import (
     REGISTRY,
     TRACE,
@@ -478,6 +480,66 @@ def test_an_unfinished_call_has_no_success() -> None:
 
 
 # Order -----------------------------------------------------------------------------------------------
+
+
+def test_a_result_that_a_cut_input_hides_may_have_been_there() -> None:
+    first, second = asks(("x", "a", {})), asks(("y", "b", {}))
+    spans = [
+        agent(),
+        chat(2, 1, 5, [HELLO], [first]),
+        tool(3, "a", 10, 20, call_id="x"),
+        chat(4, 21, 25, [HELLO, first], [second]),
+        tool(5, "b", 30, 40, call_id="y"),
+        chat(6, 41, 45, [HELLO, first, answers("x", 1), second, answers("y", 2)], [says("assistant", "done")]),
+    ]
+    assert before(build(*spans[:-1]), 0, 1, "informed") == "unknown"
+    whole = chat(4, 21, 25, [HELLO, first, answers("x", 1)], [second])
+    assert before(build(*spans[:3], whole, *spans[4:]), 0, 1, "informed") == "before"
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    ["null", "None", "undefined", "true", "0", "...", '""', '[""]', '[{"role": "assistant", "parts": null}]',
+     '[{"role": "assistant", "content": null}]', '[{"role": "assistant", "parts": []}]'],
+)  # fmt: skip
+def test_what_is_no_message_is_no_record_of_one(nothing: str) -> None:
+    silent = changed(chat(2, 10, 20, [HELLO]), gen_ai__output__messages=nothing)
+    t = build(agent(), silent)
+    assert not t.messages_recorded
+    assert not t.complete
+    assert "calls_not_recorded" in codes(t)
+
+
+def test_a_redacted_id_is_no_id() -> None:
+    ask = asks(("[REDACTED]", "a", {"n": 1}), ("[REDACTED]", "b", {"n": 2}))
+    t = build(
+        agent(),
+        chat(2, 1, 5, [HELLO], [ask]),
+        tool(3, "a", 10, 20, call_id="x", arguments={"n": 1}, result=1),
+        tool(4, "b", 20, 25, call_id="y", arguments={"n": 2}, result=2),
+    )
+    assert [(c.tool, c.result) for c in t.calls()] == [("a", "1"), ("b", "2")]
+
+
+def test_calls_of_one_turn_with_one_id_get_their_answers_in_order() -> None:
+    ask = asks(("call_0", "a", {"n": 1}), ("call_0", "a", {"n": 2}))
+    t = build(
+        agent(),
+        chat(2, 1, 5, [HELLO], [ask]),
+        chat(3, 6, 9, [HELLO, ask, answers("call_0", "one"), answers("call_0", "two")], [says("assistant", "done")]),
+    )
+    assert [(c.arguments, c.result) for c in t.calls()] == [({"n": 1}, "one"), ({"n": 2}, "two")]
+
+
+def test_history_after_silent_model_calls_has_no_date() -> None:
+    ask = asks(("c", "cancel", {}))
+    t = build(
+        agent(),
+        chat(2, 10, 20),
+        chat(3, 30, 40, [HELLO, ask, answers("c", "ok")], [says("assistant", "done")]),
+    )
+    assert "history_undated" in codes(t)
+    assert not t.complete
 
 
 def test_one_turn_run_at_once_overlaps_and_one_after_another_does_not() -> None:

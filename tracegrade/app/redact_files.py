@@ -155,6 +155,7 @@ class FileRedactor:
             try:
                 database.deserialize(content)
                 database.execute("PRAGMA trusted_schema = OFF")
+                self._sqlite_schema(database, path)
                 names = database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
                 for (table,) in names:
                     if not table.startswith("sqlite_"):
@@ -164,6 +165,23 @@ class FileRedactor:
             except sqlite3.Error as error:
                 raise InputError(f"{path}: cannot be redacted as a SQLite database: {error}") from None
             return database.serialize()
+
+    def _sqlite_schema(self, database: Any, path: Path) -> None:
+        """Drops views and triggers, which are no state and hold any text; a table's definition must be clean."""
+        for kind in ("view", "trigger"):
+            found = database.execute("SELECT name FROM sqlite_schema WHERE type = ?", (kind,)).fetchall()
+            for (name,) in found:
+                self._redactor.text(name, "schema")
+                database.execute(f"DROP {kind.upper()} IF EXISTS {_identifier(name)}")
+            if found:
+                self.warnings.append(f"{path}: {len(found)} {kind}s of the database were left out")
+        for table, sql in database.execute("SELECT tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall():
+            if self._redactor.text(sql, "schema") != sql and self._folder is not None:
+                named = self._redactor.text(table, "schema")
+                raise InputError(
+                    f"{path}: the definition of table `{named}` (a name, a default, a comment or an index in it) holds "
+                    "something to take out; write the state to a table without it"
+                )
 
     def _sqlite_table(self, database: Any, table: str) -> None:
         quoted = _identifier(table)

@@ -25,7 +25,7 @@ def script(grader: ScriptGrader, evidence: Evidence) -> GraderResult:
     if value is None or value == "":
         return GraderResult("script", "unknown", f"the label `{label}` was not recorded")
     measured = _as_float(value)
-    if measured is None or math.isnan(measured):
+    if measured is None:
         return GraderResult("script", "error", f"the label `{label}` is {value!r}; expected a number")
     if grader.exit_code is not None:
         return GraderResult("script", verdict_of(measured == 0), f"exit code {value}", details={"exit_code": value})
